@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* clock.h - time. */
+#ifndef NAMI_BASE_CLOCK_H
+#define NAMI_BASE_CLOCK_H
+
+/* Seconds of a steady clock since some fixed moment. Local. */
+double nami_now(void);
+
+/* Give up the processor for about `seconds`. Local. */
+void nami_sleep(double seconds);
+
+/* UTC as "2026-01-31T12:00:00Z" into buf[32]; returns buf. Local. */
+const char *nami_utc(char buf[32]);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* schedule.h - a schedule: the four choices, the placement they give, and the lists.
+ *
+ * nami_schedule_make: recipe -> placement + compute lists -> lowered, complete lists. Pure: the same
+ * recipe gives the same schedule on any rank.
+ */
+#ifndef NAMI_SCHED_SCHEDULE_H
+#define NAMI_SCHED_SCHEDULE_H
+
+#include "base/option.h"
+#include "sched/action.h"
+
+typedef enum nami_placement_kind {
+    NAMI_PLACE_LINEAR,
+    NAMI_PLACE_LOOPING,
+    NAMI_PLACE_WAVE,
+    NAMI_PLACE_BIDIRECTIONAL
+} nami_placement_kind;
+
+typedef enum nami_weights {
+    NAMI_WEIGHTS_FLUSH,
+    NAMI_WEIGHTS_STASH,
+    NAMI_WEIGHTS_VERTICAL,
+    NAMI_WEIGHTS_2BW,
+    NAMI_WEIGHTS_NEWEST,
+    NAMI_WEIGHTS_PREDICT,
+    NAMI_WEIGHTS_GROUPED
+} nami_weights;
+
+typedef enum nami_split { NAMI_SPLIT_MICROBATCH, NAMI_SPLIT_SAMPLE } nami_split;
+
+/* What the list is for. */
+typedef enum nami_purpose {
+    NAMI_PURPOSE_TRAIN,   /* one F and one B (or BI and BW) per stage and unit, then REDUCE and UPDATE */
+    NAMI_PURPOSE_EVALUATE /* one F per stage and unit */
+} nami_purpose;
+
+/* Everything that determines a schedule. */
+typedef struct nami_recipe {
+    const char *name; /* preset, e.g. "hanayo"; or "file:PATH" */
+    nami_placement_kind placement;
+    const char *order;    /* name of the generator of the order, e.g. "wave"; borrowed */
+    nami_weights weights; /* only FLUSH so far */
+    nami_split split;     /* only MICROBATCH so far */
+    int positions;        /* P */
+    int microbatches;     /* M per pipeline and step, >= 1 */
+    int waves;            /* W, wave placement; else 1 */
+    int chunks;           /* V, looping placement; else 1 */
+    int slices;           /* K token slices, 1 unless the order says so */
+    bool recompute;       /* block-level recomputation inside B; costs one more forward */
+} nami_recipe;
+
+/* Which position holds which stage. */
+typedef struct nami_place {
+    int positions;   /* P */
+    int stages;      /* S, of one copy */
+    int copies;      /* of the model: 1, or 2 when bidirectional */
+    int *position;   /* [copies][stages]: where stage s of copy c lies */
+    int *replicas;   /* [stages]: R_s; all equal so far */
+} nami_place;
+
+typedef struct nami_schedule {
+    nami_recipe recipe;
+    nami_purpose purpose;
+    nami_place place;
+    nami_list *list; /* [positions] */
+} nami_schedule;
+
+/* A schedule a user can name. One line each in sched/list.c. */
+typedef struct nami_preset {
+    const char *name;      /* "hanayo" */
+    const char *summary;   /* one sentence for --help and the manual */
+    nami_placement_kind placement;
+    const char *order;
+    nami_weights weights;
+    nami_split split;
+} nami_preset;
+
+int nami_presets(void);                                 /* how many */
+const nami_preset *nami_preset_at(int i);               /* 0 <= i < nami_presets() */
+const nami_preset *nami_preset_find(const char *name);  /* NULL when unknown */
+
+/* Fill `r` from the preset `name`; positions, microbatches, waves, chunks stay as they are.
+ * Local. Status: NAMI_EINPUT naming the nearest known schedule. */
+nami_status nami_recipe_preset(nami_recipe *r, const char *name);
+
+/* Stages of the recipe: P, V P or 2 W P. Local. */
+int nami_recipe_stages(const nami_recipe *r);
+
+/* Compute lists only (train) or forwards only (evaluate).
+ * Local; `out` is zeroed on entry and freed with nami_schedule_free.
+ * Status: NAMI_EPLAN with the arithmetic when the order does not admit the recipe. */
+nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, nami_schedule *out);
+
+/* Add communication, REDUCE and UPDATE to the compute lists of `in`.
+ *
+ * Local. A receive is posted `ahead` compute actions before the action that needs it (>= 0). Nothing
+ * is sent where both stages share a position. REDUCE of a stage follows its last gradient of the step;
+ * UPDATE of all stages of a position ends the list. An evaluate list has no REDUCE and no UPDATE. */
+nami_status nami_schedule_lower(const nami_schedule *in, int ahead, nami_schedule *out);
+
+/* generate + lower + validate, in one call. Local. */
+nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose, nami_schedule *out);
+void nami_schedule_free(nami_schedule *s);
+
+/* Prove the lists: completeness, dependencies, paired sends and receives with equal keys, no deadlock
+ * with zero eager buffering, REDUCE and UPDATE after the last gradient, in-flight bound.
+ * Works on compute-only lists (data dependencies across positions) and on lowered ones.
+ * Local. Status: NAMI_EPLAN naming position, index, action and reason. */
+nami_status nami_schedule_validate(const nami_schedule *s);
+
+/* Most units of stage s held at once between F and B (or BW), as lists order them: the number of
+ * activation slots that the executor allocates. Local. */
+int nami_schedule_in_flight(const nami_schedule *s, int copy, int stage);
+
+/* Most units of stage s between BI and its BW; 0 when the backward is not split. Local. */
+int nami_schedule_in_split(const nami_schedule *s, int copy, int stage);
+
+/* Text form: one line a position, words separated by a blank. CSV form: as torch.distributed.pipelining
+ * writes it (schedules.md), cells in list order. Appended to `out`. Local. */
+void nami_schedule_print(const nami_schedule *s, nami_text *out);
+void nami_schedule_csv(const nami_schedule *s, nami_text *out);
+
+/* Read either form. Placement is derived from which position runs which stage.
+ * Local. Status: NAMI_EINPUT with position, line, word and reason. */
+nami_status nami_schedule_read(const char *text, const char *where, nami_schedule *out);
+
+/* Message key of an action that sends or receives: equal on both ends, distinct for distinct messages
+ * of one step. 0 <= key < nami_schedule_keys(s). Local. */
+int64_t nami_action_key(const nami_schedule *s, nami_action a);
+int64_t nami_schedule_keys(const nami_schedule *s);
+
+/* The peer position of a send or receive. Local. */
+int nami_action_peer(const nami_schedule *s, nami_action a);
+
+#endif
