@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* kernel.h - what every backend can compute: the kernels and their argument structs.
+ *
+ * "act" is the activation type: f32, bf16, or f64 (ref only, for finite differences). Parameters,
+ * gradient sums (dw, db) and statistics are "wide": f64 when act is f64, else f32.
+ * Rules: dx is overwritten, dx = add + result where `add` is given (add may equal dx); dw and db are
+ * added to. Softmax, norms and sums run in at least f32. The result does not depend on pointer values.
+ * `n` rows = B*T positions. Dropout keeps element e of sample s when
+ * nami_keep(key, s, e, p): see below; kept values are scaled by 1/(1-p).
+ */
+#ifndef NAMI_BACKEND_KERNEL_H
+#define NAMI_BACKEND_KERNEL_H
+
+#include <stdbool.h>
+
+#include "base/rng.h"
+#include "tensor/tensor.h"
+
+typedef enum nami_kernel {
+    NAMI_LINEAR_PACK, /* weights into the compute type and layout: packed_f, packed_b from w */
+    NAMI_LINEAR_F,    /* y = x w^T + b */
+    NAMI_LINEAR_BI,   /* dx = add + dy w */
+    NAMI_LINEAR_BW,   /* dw += dy^T x, db += column sums of dy */
+    NAMI_NORM_F,      /* layer norm: y = (x - mean) rstd w + b */
+    NAMI_NORM_BI,
+    NAMI_NORM_BW,
+    NAMI_GELU_F, /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    NAMI_GELU_BI,
+    NAMI_ATTENTION_F, /* causal multi-head self-attention on packed q,k,v */
+    NAMI_ATTENTION_BI,
+    NAMI_DROPOUT_F,  /* y = add + keep(x)/(1-p) */
+    NAMI_DROPOUT_BI, /* dx = keep(dy)/(1-p) */
+    NAMI_EMBED_F,    /* y[b,t,:] = wte[token[b,t],:] + wpe[t,:] */
+    NAMI_EMBED_BW,   /* dwte[token[b,t],:] += dy[b,t,:], dwpe[t,:] += sum_b dy[b,t,:], in order of (b,t) */
+    NAMI_XENT_F,     /* loss[b] = sum_t (logsumexp - logit of target); see gradient flag */
+    NAMI_ADD,        /* a += b, wide */
+    NAMI_SCALE,      /* a *= s, wide */
+    NAMI_SQUARES,    /* sums of squares in double over blocks of 64 Ki elements, added in block order */
+    NAMI_ADAMW,      /* fused AdamW step over one parameter */
+    NAMI_SGD,        /* SGD with momentum over one parameter */
+    NAMI_KERNELS
+} nami_kernel;
+
+enum { NAMI_SQUARES_BLOCK = 65536 }; /* elements, see NAMI_SQUARES */
+
+typedef struct nami_arg_linear {
+    nami_dtype act;
+    int64_t n, in, out; /* rows, inner width I, outer width O */
+    const void *x;      /* [n,I] act */
+    const void *w;      /* [O,I] wide, the master copy */
+    const void *b;      /* [O] wide, or NULL */
+    void *packed_f;     /* prepared.packed_f bytes: w as LINEAR_F wants it */
+    void *packed_b;     /* prepared.packed_b bytes: w as LINEAR_BI wants it */
+    void *y;            /* [n,O] act */
+    const void *dy;     /* [n,O] act */
+    const void *add;    /* [n,I] act, or NULL */
+    void *dx;           /* [n,I] act */
+    void *dw;           /* [O,I] wide, added to */
+    void *db;           /* [O] wide, added to, or NULL */
+    void *scratch;      /* prepared.scratch bytes */
+} nami_arg_linear;
+
+typedef struct nami_arg_norm {
+    nami_dtype act;
+    int64_t n, width;
+    double eps;
+    const void *x;       /* [n,C] act */
+    const void *w, *b;   /* [C] wide */
+    void *y;             /* [n,C] act */
+    void *mean, *rstd;   /* [n] wide, written by F, read by BI and BW */
+    const void *dy, *add; /* [n,C] act */
+    void *dx;            /* [n,C] act */
+    void *dw, *db;       /* [C] wide, added to */
+} nami_arg_norm;
+
+typedef struct nami_arg_gelu {
+    nami_dtype act;
+    int64_t count;
+    const void *x; /* [count] act */
+    void *y;
+    const void *dy;
+    void *dx; /* may equal dy */
+} nami_arg_gelu;
+
+typedef struct nami_arg_attention {
+    nami_dtype act;
+    int64_t batch, time, heads, head_width; /* B, T, H, C/H */
+    double dropout;                         /* p of the attention weights, 0 = none */
+    uint64_t key;                           /* of this operator and step */
+    int64_t first_sample;                   /* global index of sample 0 */
+    const void *qkv;                        /* [B,T,3C] act: q, k, v one after the other */
+    void *y;                                /* [B,T,C] act */
+    void *lse;                              /* [B,H,T] wide: log of the softmax sum, for BI */
+    const void *dy;                         /* [B,T,C] act */
+    void *dqkv;                             /* [B,T,3C] act */
+    void *scratch;                          /* prepared.scratch bytes */
+} nami_arg_attention;
+
+typedef struct nami_arg_dropout {
+    nami_dtype act;
+    int64_t batch, count; /* B samples of `count` elements */
+    double dropout;       /* p; 0 copies */
+    uint64_t key;
+    int64_t first_sample;
+    const void *x, *add; /* [B,count] act; add may be NULL */
+    void *y;
+    const void *dy;
+    void *dx;
+} nami_arg_dropout;
+
+typedef struct nami_arg_embed {
+    nami_dtype act;
+    int64_t batch, time, width, vocabulary;
+    const int32_t *token;   /* [B,T], 0 <= token < vocabulary (checked when data is read) */
+    const void *wte, *wpe;  /* [V,C], [>=T,C] wide */
+    void *y;                /* [B,T,C] act */
+    const void *dy;         /* [B,T,C] act */
+    void *dwte, *dwpe;      /* wide, added to */
+} nami_arg_embed;
+
+typedef struct nami_arg_xent {
+    nami_dtype act;
+    int64_t batch, time, vocabulary;
+    void *logits;          /* [B,T,V] act; with `gradient` overwritten by scale (softmax - onehot) */
+    const int32_t *target; /* [B,T]; negative: position does not count */
+    double scale;          /* 1 / counted tokens of the whole step */
+    bool gradient;
+    double *loss;          /* [B] sums over t, host or device memory as the backend's other buffers */
+} nami_arg_xent;
+
+typedef struct nami_arg_vector { /* ADD, SCALE, SQUARES */
+    nami_dtype wide;
+    int64_t count;
+    void *a;
+    const void *b;
+    double s;
+    double *sum; /* SQUARES: the result */
+} nami_arg_vector;
+
+typedef struct nami_arg_update { /* ADAMW, SGD; over one parameter */
+    nami_dtype wide;
+    int64_t count;
+    void *w;             /* parameter */
+    const void *g;       /* gradient */
+    void *m, *v;         /* optimiser state (SGD: m only) */
+    double lr, beta1, beta2, eps, decay; /* SGD: beta1 = momentum */
+    double grad_scale;   /* clip factor, g is multiplied by it */
+    int64_t step;        /* 1-based, for the bias correction */
+} nami_arg_update;
+
+/* Whether dropout with probability p keeps element e of global sample s under `key`. Local. */
+static inline bool nami_keep(uint64_t key, int64_t sample, int64_t e, double p)
+{
+    const uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
+    const uint32_t c[4] = {(uint32_t)(e >> 2), (uint32_t)(e >> 34), (uint32_t)sample,
+                           (uint32_t)((uint64_t)sample >> 32)};
+    uint32_t r[4];
+    nami_philox(c, k, r);
+    return (double)r[e & 3] >= p * 4294967296.0;
+}
+
+#endif

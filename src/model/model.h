@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* model.h - a model: a chain of blocks and a catalogue of parameters.
+ *
+ * A block is the unit of cutting. A transformer of L layers has 2L+2 blocks: embedding, then attention
+ * half-layer and MLP half-layer per layer, then final norm with head (and loss).
+ */
+#ifndef NAMI_MODEL_MODEL_H
+#define NAMI_MODEL_MODEL_H
+
+#include "base/option.h"
+#include "graph/graph.h"
+
+/* [model] of the deck. */
+typedef struct nami_model_options {
+    int family; /* index into the families: gpt */
+    int64_t layers, width, heads, context, vocabulary;
+    bool tied; /* the head uses the token embedding */
+    bool bias; /* biases in linear layers and norms */
+} nami_model_options;
+
+extern const nami_option_table nami_model_option_table;
+
+typedef enum nami_init { NAMI_INIT_ZERO, NAMI_INIT_ONE, NAMI_INIT_NORMAL } nami_init;
+
+typedef struct nami_param {
+    char *name;       /* nanoGPT's names: "transformer.h.0.attn.c_attn.weight" */
+    nami_shape shape; /* [O,I] for matrices */
+    nami_init init;
+    double deviation; /* of NAMI_INIT_NORMAL */
+    bool decay;       /* weight decay applies: matrices, embeddings; not biases and norms */
+    int block;        /* first block that uses it */
+    int uses;         /* 1, or 2 when tied */
+} nami_param;
+
+typedef struct nami_model nami_model;
+
+struct nami_model {
+    nami_model_options options;
+    double dropout;
+    int blocks;
+    int params;
+    nami_param *param; /* [params] in model order */
+};
+
+/* Local. Status: NAMI_EINPUT naming the key (width not divisible by heads, ...). */
+nami_status nami_model_new(const nami_model_options *o, double dropout, nami_model **out);
+void nami_model_free(nami_model *m);
+int64_t nami_model_count(const nami_model *m); /* parameters, tied ones once */
+
+/* Name of block i for tables: "embedding", "0.attention", "0.mlp", "head". buf[32]. Local. */
+const char *nami_model_block_name(const nami_model *m, int block, char buf[32]);
+
+/* Blocks [first, last) as an unplanned graph; a stage with the last block has the loss. Local. */
+nami_status nami_model_graph(const nami_model *m, int first, int last, nami_backend *b, nami_dtype act,
+                             int64_t batch, int64_t time, nami_graph **out);
+
+/* Elements of a block boundary per sample: time * width. Local. */
+int64_t nami_model_boundary(const nami_model *m, int64_t time);
+
+/* FLOPs of one sample of `time` tokens through block i, forward pass. Local. */
+double nami_model_block_flops(const nami_model *m, int block, int64_t time);
+
+/* Cut the chain into `stages` parts of nearly equal FLOPs: cut[0..stages], cut[0] = 0,
+ * cut[stages] = blocks, stage s = [cut[s], cut[s+1]), none empty; the largest part is smallest possible.
+ * Local. Status: NAMI_EPLAN with the arithmetic when stages > blocks. */
+nami_status nami_model_cuts(const nami_model *m, int64_t time, int stages, int *cut);
+
+/* Elements [from, from + count) of the initial value of parameter i under `seed`. Local. */
+void nami_model_init(const nami_model *m, int i, uint64_t seed, int64_t from, int64_t count, float *out);
+
+#endif

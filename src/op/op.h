@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* op.h - operators: nodes of a stage's graph.
+ *
+ * One file per operator. An operator knows its shapes, what it saves, and which kernels run its three
+ * passes; it sees a backend, never MPI, and keeps no state between micro-batches.
+ * backward_weight may run any time after backward_input of the same micro-batch.
+ */
+#ifndef NAMI_OP_OP_H
+#define NAMI_OP_OP_H
+
+#include "backend/backend.h"
+
+typedef enum nami_pass { NAMI_FORWARD, NAMI_BACKWARD_INPUT, NAMI_BACKWARD_WEIGHT, NAMI_PACK, NAMI_PASSES } nami_pass;
+
+enum { NAMI_OP_IN = 2, NAMI_OP_PARAM = 2, NAMI_OP_SAVED = 2 };
+
+/* What a pass reads beside parameters: bits. */
+enum {
+    NAMI_READ_IN0 = 1,
+    NAMI_READ_IN1 = 2,
+    NAMI_READ_OUT = 4,
+    NAMI_READ_SAVED = 8,
+    NAMI_READ_DOUT = 16
+};
+
+typedef struct nami_op nami_op;
+
+/* One operator in a graph. in, out and saved are value numbers of the graph, param numbers of uses. */
+typedef struct nami_node {
+    const nami_op *op;
+    int in[NAMI_OP_IN];       /* -1: none */
+    int out;                  /* -1: none (loss) */
+    int param[NAMI_OP_PARAM]; /* -1: none */
+    int saved[NAMI_OP_SAVED]; /* -1: none */
+    int block;                /* block of the model this node belongs to */
+    double real[2];           /* attributes: eps, dropout p */
+    int64_t whole[4];         /* attributes: heads ... as the operator says */
+    uint64_t key;             /* random stream of this operator, from its name */
+    const nami_prepared *prepared[NAMI_PASSES]; /* NULL: the pass does nothing */
+} nami_node;
+
+/* Everything one call of a pass reads and writes; filled by the graph's walk. */
+typedef struct nami_bind {
+    nami_backend *backend;
+    int lane;
+    nami_tensor in[NAMI_OP_IN], out, saved[NAMI_OP_SAVED];
+    nami_tensor param[NAMI_OP_PARAM];  /* wide */
+    nami_tensor dparam[NAMI_OP_PARAM]; /* wide, added to */
+    void *packed_f, *packed_b;         /* of param[0] */
+    nami_tensor dout;                  /* gradient of out */
+    nami_tensor din[NAMI_OP_IN];       /* gradient of in, overwritten; data NULL: not wanted */
+    const void *add[NAMI_OP_IN];       /* added to din, or NULL */
+    void *scratch;                     /* of the largest need of the node */
+    bool train;                        /* dropout on; loss leaves its gradient */
+    uint64_t seed;                     /* mixed with node->key and step for random streams */
+    int64_t step;                      /* optimiser step, 0-based */
+    int64_t first_sample;              /* global index of the micro-batch's first sample in the step's order */
+    double scale;                      /* of the loss: 1 / counted tokens of the step */
+    double *loss;                      /* [B] loss sums per sample; loss operator only */
+} nami_bind;
+
+struct nami_op {
+    const char *name;             /* "linear" */
+    unsigned bi_reads, bw_reads;  /* NAMI_READ_ bits */
+    bool in_place_gradient;       /* loss: its forward turns in[0] into in[0]'s gradient */
+    nami_status (*prepare)(nami_node *n, const nami_bind *shapes); /* fills n->prepared; data pointers unset */
+    void (*forward)(const nami_node *n, const nami_bind *b);
+    void (*backward_input)(const nami_node *n, const nami_bind *b);  /* NULL: no input gradient */
+    void (*backward_weight)(const nami_node *n, const nami_bind *b); /* NULL: no weights */
+    void (*pack)(const nami_node *n, const nami_bind *b);            /* NULL: nothing packed */
+};
+
+extern const nami_op nami_op_linear;    /* in0 x [B,T,I]; param w [O,I], b [O] or -1; out [B,T,O] */
+extern const nami_op nami_op_norm;      /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps */
+extern const nami_op nami_op_gelu;      /* in0 x */
+extern const nami_op nami_op_attention; /* in0 qkv; saved lse [B,H,T]; real[0]=p; whole[0]=heads */
+extern const nami_op nami_op_residual;  /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
+extern const nami_op nami_op_dropout;   /* out = dropout(in0); real[0]=p */
+extern const nami_op nami_op_embed;     /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
+extern const nami_op nami_op_xent;      /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1 */
+
+#endif
