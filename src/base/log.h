@@ -20,7 +20,8 @@ typedef enum nami_level {
 } nami_level;
 
 /* Print one line, without its newline in `format`, to stderr and to the log file if one is set. Local. */
-void nami_log(nami_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void nami_log(nami_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Print lines up to `level` (default NAMI_INFO). Local. */
 void nami_log_level(nami_level level);

@@ -19,7 +19,7 @@ typedef enum nami_option_kind {
     NAMI_OPTION_TEXT,     /* char *, owned by the struct; "" when empty */
     NAMI_OPTION_CHOICE,   /* int: index into choices */
     NAMI_OPTION_DURATION, /* double, seconds; forms of nami_parse_duration */
-    NAMI_OPTION_INTS      /* nami_ints: whole numbers separated by blanks, commas or '-' */
+    NAMI_OPTION_INTS /* nami_ints: whole numbers separated by blanks, commas or '-' */
 } nami_option_kind;
 
 typedef struct nami_ints {
@@ -31,9 +31,9 @@ typedef struct nami_option {
     const char *section; /* "pipeline" */
     const char *key;     /* "positions" */
     nami_option_kind kind;
-    size_t offset;              /* of the field in the module's struct */
-    const char *fallback;       /* the default as text, parsed like the user's; NULL when required */
-    double minimum, maximum;    /* inclusive; for INT, REAL and DURATION; both 0: any */
+    size_t offset;           /* of the field in the module's struct */
+    const char *fallback;    /* default as text, read like the user's; NULL: required */
+    double minimum, maximum; /* inclusive, of a number or each list item; both 0: any */
     const char *const *choices; /* NULL-terminated, for CHOICE */
     const char *unit;           /* "samples", NULL when none */
     const char *help;           /* one sentence for the manual */
@@ -49,7 +49,8 @@ typedef struct nami_option_table {
  * Local. `where` names the place for the message ("deck.ini:12").
  * Status: NAMI_EINPUT naming the key, the value and what was expected.
  */
-nami_status nami_option_set(const nami_option *row, void *object, const char *value, const char *where);
+nami_status nami_option_set(const nami_option *row, void *object, const char *value,
+                            const char *where);
 
 /* Fill all fields of `object` (zeroed before first use) with the defaults. Local. */
 nami_status nami_option_defaults(const nami_option_table *table, void *object);

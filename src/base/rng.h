@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 /* Four 32-bit words from a 128-bit counter and a 64-bit key. Local. */
-static inline void nami_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
+static inline void nami_philox(const uint32_t counter[4], const uint32_t key[2],
+                               uint32_t out[4])
 {
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];

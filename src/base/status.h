@@ -44,16 +44,18 @@ _Noreturn void nami_die(nami_status code);
 void nami_die_hook(void (*hook)(int code));
 
 /* Return from the calling function when `call` fails. */
-#define NAMI_TRY(call)                                                                           \
-    do {                                                                                         \
-        nami_status nami_try_status_ = (call);                                                   \
-        if (nami_try_status_ != NAMI_OK)                                                         \
-            return nami_try_status_;                                                             \
+#define NAMI_TRY(call)                                                                 \
+    do {                                                                               \
+        nami_status nami_try_status_ = (call);                                         \
+        if (nami_try_status_ != NAMI_OK)                                               \
+            return nami_try_status_;                                                   \
     } while (0)
 
 /* End with exit code 70 when `condition` does not hold: a fault of nami itself. Always compiled in. */
-#define NAMI_CHECK(condition)                                                                    \
-    ((condition) ? (void)0 : nami_check_failed(#condition, __FILE__, __LINE__, __func__))
-_Noreturn void nami_check_failed(const char *text, const char *file, int line, const char *function);
+#define NAMI_CHECK(condition)                                                          \
+    ((condition) ? (void)0                                                             \
+                 : nami_check_failed(#condition, __FILE__, __LINE__, __func__))
+_Noreturn void nami_check_failed(const char *text, const char *file, int line,
+                                 const char *function);
 
 #endif

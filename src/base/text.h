@@ -15,7 +15,8 @@ typedef struct nami_text {
 } nami_text;
 
 /* Append formatted text. Local. */
-void nami_text_add(nami_text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void nami_text_add(nami_text *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Append `s` as a quoted JSON string. Local. */
 void nami_text_json(nami_text *t, const char *s);
