@@ -52,7 +52,7 @@ typedef struct nami_bind {
     const void *add[NAMI_OP_IN];       /* added to din, or NULL */
     void *scratch;                     /* of the largest need of the node */
     bool train;                        /* dropout on; loss leaves its gradient */
-    uint64_t seed;                     /* mixed with node->key and step for random streams */
+    uint64_t seed;                     /* stream = nami_mix(nami_mix(seed, node->key), step) */
     int64_t step;                      /* optimiser step, 0-based */
     int64_t first_sample;              /* global index of the micro-batch's first sample in the step's order */
     double scale;                      /* of the loss: 1 / counted tokens of the step */
@@ -63,7 +63,14 @@ struct nami_op {
     const char *name;             /* "linear" */
     unsigned bi_reads, bw_reads;  /* NAMI_READ_ bits */
     bool in_place_gradient;       /* loss: its forward turns in[0] into in[0]'s gradient */
-    nami_status (*prepare)(nami_node *n, const nami_bind *shapes); /* fills n->prepared; data pointers unset */
+    bool adds;                    /* backward_input honours bind.add; else add must be NULL */
+    /* Whether the gradient of in[input] is the gradient of out itself (residual: in0, and in1 without
+     * dropout). The graph then aliases the two, din[input].data stays NULL, and the pass writes nothing
+     * there; backward_input is not launched when every wanted din passes. NULL: never. Local. */
+    bool (*passes)(const nami_node *n, int input);
+    /* Fill n->prepared. shapes: types and shapes set, data pointers unset; shapes->train says whether
+     * backward passes will run; add[i] is non-NULL (any address) where a pass will be given it. Local. */
+    nami_status (*prepare)(nami_node *n, const nami_bind *shapes);
     void (*forward)(const nami_node *n, const nami_bind *b);
     void (*backward_input)(const nami_node *n, const nami_bind *b);  /* NULL: no input gradient */
     void (*backward_weight)(const nami_node *n, const nami_bind *b); /* NULL: no weights */
