@@ -74,7 +74,14 @@ const nami_semantics *nami_semantics_of(nami_kind kind);
 void nami_list_add(nami_list *l, nami_action a);
 void nami_list_free(nami_list *l);
 
-/* "2F0" (stage kind micro-batch), with communication "2SEND_F0"; "@1" follows for copy 1, "/3" for slice 3.
+/* An action of copy 0, slice 0, version 0. Local. */
+static inline nami_action nami_action_of(nami_kind kind, int stage, int unit)
+{
+    return (nami_action){.kind = (uint8_t)kind, .stage = (uint16_t)stage, .unit = unit};
+}
+
+/* "2F0" (stage kind micro-batch), with communication "2SEND_F0"; then, each only when it is not 0, "/3" the
+ * token slice, "@1" the copy, "v2" the weight version, "+" for an action that overlaps the next one.
  * Appended to out. Local. */
 void nami_action_print(nami_action a, nami_text *out);
 

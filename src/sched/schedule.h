@@ -14,7 +14,8 @@ typedef enum nami_placement_kind {
     NAMI_PLACE_LINEAR,
     NAMI_PLACE_LOOPING,
     NAMI_PLACE_WAVE,
-    NAMI_PLACE_BIDIRECTIONAL
+    NAMI_PLACE_BIDIRECTIONAL,
+    NAMI_PLACE_FREE /* whatever the lists of a file say */
 } nami_placement_kind;
 
 typedef enum nami_weights {
@@ -50,6 +51,8 @@ typedef struct nami_recipe {
     bool recompute;       /* block-level recomputation inside B; costs one more forward */
 } nami_recipe;
 
+enum { NAMI_STAGES_MOST = 65535 }; /* an action numbers stages in 16 bits */
+
 /* Which position holds which stage. */
 typedef struct nami_place {
     int positions;   /* P */
@@ -59,11 +62,27 @@ typedef struct nami_place {
     int *replicas;   /* [stages]: R_s; all equal so far */
 } nami_place;
 
+/* Place the stages of a recipe. Local; freed with nami_place_free.
+ * Status: NAMI_EPLAN when the recipe has no such placement. */
+nami_status nami_place_make(const nami_recipe *r, nami_place *out);
+void nami_place_free(nami_place *p);
+
+/* The position of stage s of copy c. Local. */
+static inline int nami_place_of(const nami_place *p, int copy, int stage)
+{
+    return p->position[(int64_t)copy * p->stages + stage];
+}
+
+/* The stages of `copy` on `position`, ascending, into stage[] (room for p->stages); returns how many. Local. */
+int nami_place_local(const nami_place *p, int position, int copy, int *stage);
+
 typedef struct nami_schedule {
     nami_recipe recipe;
     nami_purpose purpose;
     nami_place place;
-    nami_list *list; /* [positions] */
+    nami_list *list;   /* [positions] */
+    bool communicates; /* sends and receives are in the lists */
+    bool updates;      /* REDUCE and UPDATE are in the lists (train) */
 } nami_schedule;
 
 /* A schedule a user can name. One line each in sched/list.c. */
@@ -84,15 +103,20 @@ const nami_preset *nami_preset_find(const char *name);  /* NULL when unknown */
  * Local. Status: NAMI_EINPUT naming the nearest known schedule. */
 nami_status nami_recipe_preset(nami_recipe *r, const char *name);
 
-/* Stages of the recipe: P, V P or 2 W P. Local. */
+/* Stages of the recipe: P, V P or 2 W P; 0 when it comes from a file. Local. */
 int nami_recipe_stages(const nami_recipe *r);
 
-/* Compute lists only (train) or forwards only (evaluate).
- * Local; `out` is zeroed on entry and freed with nami_schedule_free.
- * Status: NAMI_EPLAN with the arithmetic when the order does not admit the recipe. */
+/* Whether the four choices, the counts and the order go together, and all of it is supported.
+ * Local. Status: NAMI_EINPUT or NAMI_EPLAN with the reason. */
+nami_status nami_recipe_check(const nami_recipe *r);
+
+/* Compute lists only (train) or forwards only (evaluate). A name "file:PATH" reads the lists instead; then
+ * positions and microbatches of the recipe are checked against the file, or 0 to take them from it.
+ * Local; `out` is zeroed on entry and freed with nami_schedule_free (also after a failure).
+ * Status: NAMI_EPLAN with the arithmetic when the order does not admit the recipe; NAMI_EINPUT for a file. */
 nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, nami_schedule *out);
 
-/* Add communication, REDUCE and UPDATE to the compute lists of `in`.
+/* Add communication, REDUCE and UPDATE to the lists of `in`; what `in` has already (a file may) stays.
  *
  * Local. A receive is posted `ahead` compute actions before the action that needs it (>= 0). Nothing
  * is sent where both stages share a position. REDUCE of a stage follows its last gradient of the step;
@@ -102,6 +126,14 @@ nami_status nami_schedule_lower(const nami_schedule *in, int ahead, nami_schedul
 /* generate + lower + validate, in one call. Local. */
 nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose, nami_schedule *out);
 void nami_schedule_free(nami_schedule *s);
+
+/* Call visit(context, position, index) for every action of all lists, in an order in which each action
+ * follows all that it waits for: the actions before it on its position, the sender's action for a
+ * compute action that needs a message (its SEND where the schedule communicates), the REDUCEs of all
+ * copies for an UPDATE. Time and memory grow with the number of actions. Local; `visit` may be NULL.
+ * Status: NAMI_EPLAN naming a position that can never go on and what it waits for. */
+nami_status nami_schedule_walk(const nami_schedule *s, void (*visit)(void *, int, int64_t),
+                               void *context);
 
 /* Prove the lists: completeness, dependencies, paired sends and receives with equal keys, no deadlock
  * with zero eager buffering, REDUCE and UPDATE after the last gradient, in-flight bound.
@@ -116,14 +148,26 @@ int nami_schedule_in_flight(const nami_schedule *s, int copy, int stage);
 /* Most units of stage s between BI and its BW; 0 when the backward is not split. Local. */
 int nami_schedule_in_split(const nami_schedule *s, int copy, int stage);
 
+/* Most messages of a direction (NAMI_RECV_F or NAMI_RECV_B) that stage s has posted and not yet used, as
+ * lists order them; 0 when nothing is received. Local. */
+int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage, nami_kind direction);
+
+/* Units times stages of `position` that are held at once at most: activations in flight, in shares of a
+ * stage (a token slice counts as one). Local. */
+int64_t nami_schedule_held(const nami_schedule *s, int position);
+
+/* Messages of a step, over all positions and both directions. Local. */
+int64_t nami_schedule_messages(const nami_schedule *s);
+
 /* Text form: one line a position, words separated by a blank. CSV form: as torch.distributed.pipelining
- * writes it (schedules.md), cells in list order. Appended to `out`. Local. */
+ * writes it, cells in list order, without REDUCE and UPDATE, which it has not. Appended to `out`. Local. */
 void nami_schedule_print(const nami_schedule *s, nami_text *out);
 void nami_schedule_csv(const nami_schedule *s, nami_text *out);
 
-/* Read either form. Placement is derived from which position runs which stage.
+/* Read either form; '#' starts a comment, an empty cell of a CSV is an idle slot. Placement is derived from which position runs which stage.
  * Local. Status: NAMI_EINPUT with position, line, word and reason. */
 nami_status nami_schedule_read(const char *text, const char *where, nami_schedule *out);
+nami_status nami_schedule_read_file(const char *path, nami_schedule *out);
 
 /* Message key of an action that sends or receives: equal on both ends, distinct for distinct messages
  * of one step. 0 <= key < nami_schedule_keys(s). Local. */

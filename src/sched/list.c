@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* list.c - the tables of orders and of named schedules: one line each. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "sched/order.h"
+
+static const nami_order *const orders[] = {
+    &nami_order_filldrain,
+    &nami_order_1f1b,
+    &nami_order_interleaved,
+    &nami_order_wave,
+    &nami_order_wave_paper,
+    &nami_order_template,
+};
+
+#define FLUSH NAMI_WEIGHTS_FLUSH, NAMI_SPLIT_MICROBATCH
+static const nami_preset presets[] = {
+    {"gpipe", "all forwards, then all backwards", NAMI_PLACE_LINEAR, "fill-drain", FLUSH},
+    {"dapple", "one forward, one backward (1F1B) with a flush", NAMI_PLACE_LINEAR, "1f1b", FLUSH},
+    {"interleaved", "1F1B over V chunks a position", NAMI_PLACE_LOOPING, "interleaved", FLUSH},
+    {"hanayo", "W waves through 2W chunks a position", NAMI_PLACE_WAVE, "wave", FLUSH},
+    {"hanayo-paper", "the waves as the Hanayo paper draws them", NAMI_PLACE_WAVE, "wave-paper", FLUSH},
+};
+
+int nami_orders(void)
+{
+    return (int)(sizeof orders / sizeof *orders);
+}
+
+const nami_order *nami_order_at(int index)
+{
+    return orders[index];
+}
+
+const nami_order *nami_order_find(const char *name)
+{
+    for (int i = 0; i < nami_orders(); i++) {
+        if (strcmp(orders[i]->name, name) == 0)
+            return orders[i];
+    }
+    return NULL;
+}
+
+int nami_presets(void)
+{
+    return (int)(sizeof presets / sizeof *presets);
+}
+
+const nami_preset *nami_preset_at(int i)
+{
+    return &presets[i];
+}
+
+const nami_preset *nami_preset_find(const char *name)
+{
+    for (int i = 0; i < nami_presets(); i++) {
+        if (strcmp(presets[i].name, name) == 0)
+            return &presets[i];
+    }
+    return NULL;
+}
+
+/* Fail with the schedules that exist, the nearest one first. */
+static nami_status unknown(const char *name)
+{
+    enum { COUNT = sizeof presets / sizeof *presets };
+    const char *names[COUNT];
+    nami_text all = {0};
+    for (int i = 0; i < COUNT; i++) {
+        names[i] = presets[i].name;
+        nami_text_add(&all, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    int near = nami_nearest(name, names, COUNT);
+    nami_status status =
+        near >= 0 ? nami_fail(NAMI_EINPUT, "unknown schedule \"%.60s\"; did you mean \"%s\"?", name,
+                              names[near])
+                  : nami_fail(NAMI_EINPUT, "unknown schedule \"%.60s\"; known are %s, and file:PATH", name,
+                              nami_text_get(&all));
+    nami_text_free(&all);
+    return status;
+}
+
+nami_status nami_recipe_preset(nami_recipe *r, const char *name)
+{
+    if (strncmp(name, "file:", 5) == 0) {
+        r->name = name;
+        r->placement = NAMI_PLACE_FREE;
+        r->order = "file";
+        return NAMI_OK;
+    }
+    const nami_preset *preset = nami_preset_find(name);
+    if (preset == NULL)
+        return unknown(name);
+    r->name = preset->name;
+    r->placement = preset->placement;
+    r->order = preset->order;
+    r->weights = preset->weights;
+    r->split = preset->split;
+    return NAMI_OK;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* lower.c - turn compute lists into complete lists: add communication, REDUCE and UPDATE.
+ *
+ * What the added actions mean, for whoever carries lists out:
+ * - a SEND starts a non-blocking send directly after the action that made the value; nobody waits for
+ *   its end but the owner of the buffer;
+ * - a RECV only posts a receive, `ahead` compute actions before the one that needs it; that compute
+ *   action waits for the message. So a position waits in compute actions and UPDATE alone, the lists
+ *   finish whenever the compute lists do, and they do so even when no byte is buffered on the way: every
+ *   send meets a receive that its owner reaches without waiting for this send;
+ * - a REDUCE starts the sum of the stage's gradients, directly after the last action that adds to them;
+ * - the UPDATEs of all stages of the position end the list; each waits for the REDUCE of its stage.
+ */
+#include "base/memory.h"
+#include "sched/schedule.h"
+
+typedef struct lowering {
+    const nami_schedule *in;
+    int position;
+    int64_t *last; /* [copies][stages] index of the last action that adds to the gradients, or -1 */
+    nami_list *out;
+} lowering;
+
+/* Whether stage `to` lies on another position than stage `from`; false beyond the ends. */
+static bool remote(const lowering *w, int copy, int from, int to)
+{
+    const nami_place *p = &w->in->place;
+    return to >= 0 && to < p->stages && nami_place_of(p, copy, to) != nami_place_of(p, copy, from);
+}
+
+static void add(const lowering *w, nami_kind kind, nami_action a)
+{
+    a.kind = (uint8_t)kind;
+    a.flags = 0;
+    a.version = 0;
+    nami_list_add(w->out, a);
+}
+
+/* Post what compute action `a` needs. */
+static void post(const lowering *w, nami_action a)
+{
+    const nami_semantics *is = nami_semantics_of(a.kind);
+    if (is->needs_input && remote(w, a.copy, a.stage, a.stage - 1))
+        add(w, NAMI_RECV_F, a);
+    if (is->needs_gradient && remote(w, a.copy, a.stage, a.stage + 1))
+        add(w, NAMI_RECV_B, a);
+}
+
+/* Send what compute action `a` made. */
+static void dispatch(const lowering *w, nami_action a)
+{
+    const nami_semantics *is = nami_semantics_of(a.kind);
+    if (is->makes_output && remote(w, a.copy, a.stage, a.stage + 1))
+        add(w, NAMI_SEND_F, a);
+    if (is->makes_gradient && remote(w, a.copy, a.stage, a.stage - 1))
+        add(w, NAMI_SEND_B, a);
+}
+
+static void find_last_gradients(lowering *w)
+{
+    const nami_list *l = &w->in->list[w->position];
+    for (int64_t i = 0; i < (int64_t)w->in->place.copies * w->in->place.stages; i++)
+        w->last[i] = -1;
+    for (int64_t i = 0; i < l->count; i++) {
+        nami_action a = l->item[i];
+        if (nami_semantics_of(a.kind)->adds_gradient)
+            w->last[(int64_t)a.copy * w->in->place.stages + a.stage] = i;
+    }
+}
+
+static void add_updates(const lowering *w)
+{
+    const nami_place *p = &w->in->place;
+    for (int c = 0; c < p->copies; c++) {
+        for (int s = 0; s < p->stages; s++) {
+            if (w->last[(int64_t)c * p->stages + s] < 0)
+                continue;
+            nami_action a = nami_action_of(NAMI_UPDATE, s, -1);
+            a.copy = (uint8_t)c;
+            nami_list_add(w->out, a);
+        }
+    }
+}
+
+static void lower_position(lowering *w, int64_t ahead, bool updates)
+{
+    const nami_list *l = &w->in->list[w->position];
+    bool communicate = !w->in->communicates;
+    int64_t posted = 0; /* receives of the actions before this one are posted */
+    find_last_gradients(w);
+    for (int64_t i = 0; i < l->count; i++) {
+        nami_action a = l->item[i];
+        while (communicate && posted < l->count && posted - i <= ahead)
+            post(w, l->item[posted++]);
+        nami_list_add(w->out, a);
+        if (communicate)
+            dispatch(w, a);
+        if (updates && w->last[(int64_t)a.copy * w->in->place.stages + a.stage] == i) {
+            nami_action r = nami_action_of(NAMI_REDUCE, a.stage, -1);
+            r.copy = a.copy;
+            nami_list_add(w->out, r);
+        }
+    }
+    if (updates)
+        add_updates(w);
+}
+
+static void copy_place(const nami_place *in, nami_place *out)
+{
+    size_t entries = (size_t)in->copies * (size_t)in->stages;
+    *out = *in;
+    out->position = nami_alloc(NAMI_MEM_OTHER, entries * sizeof(int));
+    out->replicas = nami_alloc(NAMI_MEM_OTHER, (size_t)in->stages * sizeof(int));
+    for (size_t i = 0; i < entries; i++)
+        out->position[i] = in->position[i];
+    for (int i = 0; i < in->stages; i++)
+        out->replicas[i] = in->replicas[i];
+}
+
+nami_status nami_schedule_lower(const nami_schedule *in, int ahead, nami_schedule *out)
+{
+    if (ahead < 0)
+        return nami_fail(NAMI_EINPUT, "a receive cannot be posted %d actions ahead", ahead);
+    *out = (nami_schedule){.recipe = in->recipe, .purpose = in->purpose, .communicates = true};
+    bool updates = in->purpose == NAMI_PURPOSE_TRAIN && !in->updates;
+    out->updates = in->purpose == NAMI_PURPOSE_TRAIN;
+    copy_place(&in->place, &out->place);
+    out->list = nami_calloc(NAMI_MEM_OTHER, (size_t)in->place.positions, sizeof *out->list);
+    lowering w = {.in = in};
+    w.last = nami_alloc(NAMI_MEM_OTHER,
+                        (size_t)in->place.copies * (size_t)in->place.stages * sizeof *w.last);
+    for (w.position = 0; w.position < in->place.positions; w.position++) {
+        w.out = &out->list[w.position];
+        lower_position(&w, ahead, updates);
+    }
+    nami_free(w.last);
+    return NAMI_OK;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* schedule.c - from a recipe to lists. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "sched/order.h"
+
+void nami_schedule_free(nami_schedule *s)
+{
+    for (int i = 0; s->list != NULL && i < s->place.positions; i++)
+        nami_list_free(&s->list[i]);
+    nami_free(s->list);
+    nami_place_free(&s->place);
+    *s = (nami_schedule){0};
+}
+
+/* Leave only the forwards: what is left of an order that finishes, finishes. */
+static void keep_forwards(nami_schedule *s)
+{
+    for (int i = 0; i < s->place.positions; i++) {
+        nami_list *l = &s->list[i];
+        int64_t kept = 0;
+        for (int64_t j = 0; j < l->count; j++) {
+            nami_kind kind = l->item[j].kind;
+            if (kind == NAMI_F || kind == NAMI_SEND_F || kind == NAMI_RECV_F)
+                l->item[kept++] = l->item[j];
+        }
+        l->count = kept;
+    }
+    s->updates = false;
+}
+
+/* The lists of a file, which must have the counts that the recipe asks for (0: any). */
+static nami_status from_file(const nami_recipe *r, nami_schedule *out)
+{
+    NAMI_TRY(nami_schedule_read_file(r->name + strlen("file:"), out));
+    if (r->positions != 0 && r->positions != out->recipe.positions)
+        return nami_fail(NAMI_EPLAN, "%s has %d positions (lines), but the layout has %d", r->name,
+                         out->recipe.positions, r->positions);
+    if (r->microbatches != 0 && r->microbatches != out->recipe.microbatches)
+        return nami_fail(NAMI_EPLAN, "%s has %d micro-batches, but each pipeline has %d a step", r->name,
+                         out->recipe.microbatches, r->microbatches);
+    out->recipe.name = r->name;
+    out->recipe.weights = r->weights;
+    out->recipe.split = r->split;
+    out->recipe.recompute = r->recompute;
+    return NAMI_OK;
+}
+
+nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, nami_schedule *out)
+{
+    *out = (nami_schedule){.recipe = *r, .purpose = purpose};
+    NAMI_TRY(nami_recipe_check(r));
+    if (r->placement == NAMI_PLACE_FREE) {
+        NAMI_TRY(from_file(r, out));
+    } else {
+        NAMI_TRY(nami_place_make(r, &out->place));
+        out->list = nami_calloc(NAMI_MEM_OTHER, (size_t)r->positions, sizeof *out->list);
+        const nami_order *order = nami_order_find(r->order);
+        for (int i = 0; i < r->positions; i++)
+            order->generate(r, &out->place, i, &out->list[i]);
+    }
+    out->purpose = purpose;
+    if (purpose == NAMI_PURPOSE_EVALUATE)
+        keep_forwards(out);
+    return NAMI_OK;
+}
+
+nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose, nami_schedule *out)
+{
+    nami_schedule bare;
+    *out = (nami_schedule){0};
+    nami_status status = nami_schedule_generate(r, purpose, &bare);
+    if (status == NAMI_OK)
+        status = nami_schedule_validate(&bare);
+    if (status == NAMI_OK)
+        status = nami_schedule_lower(&bare, 1, out);
+    if (status == NAMI_OK)
+        status = nami_schedule_validate(out);
+    nami_schedule_free(&bare);
+    if (status != NAMI_OK)
+        nami_schedule_free(out);
+    return status;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* validate.c - prove lists: first each position by itself, then that all of them together finish.
+ *
+ * The proof covers: each entry belongs where it stands; every (stage, micro-batch, slice) has exactly the
+ * actions that the purpose asks for, in the order that data on its own position demands; a message has one
+ * sender and one receiver with equal keys; REDUCE and UPDATE follow the last gradient; weight versions
+ * exist when they are read; no more activations are in flight than the order promises; and walk.c finds
+ * no deadlock, with sends that wait for their receiver's post (nothing is buffered on the way).
+ * Time and memory are linear in the number of actions.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "sched/order.h"
+#include "sched/version.h"
+
+enum { HAS_REDUCE = 1, HAS_UPDATE = 2, HAS_GATHER = 4 };
+
+typedef struct proof {
+    const nami_schedule *s;
+    const nami_place *p;
+    bool train;
+    uint16_t *seen;   /* [stages][units][slices]: one bit a kind */
+    int8_t *owner;    /* [units]: the copy that runs it, -1 before it is known */
+    uint8_t *ending;  /* [copies][stages]: HAS_... */
+    nami_versions versions;
+    int position;     /* being looked at */
+    int64_t index;
+    nami_action a;
+} proof;
+
+#define BIT(kind) (1u << (kind))
+enum {
+    BACKWARDS = BIT(NAMI_B) | BIT(NAMI_BI),
+    MESSAGES = BIT(NAMI_SEND_F) | BIT(NAMI_RECV_F) | BIT(NAMI_SEND_B) | BIT(NAMI_RECV_B)
+};
+
+/* Fail at the entry being looked at. */
+static nami_status __attribute__((format(printf, 2, 3))) object(const proof *c, const char *format, ...)
+{
+    char reason[400];
+    nami_text text = {0};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    nami_action_print(c->a, &text);
+    nami_status status = nami_fail(NAMI_EPLAN, "position %d, entry %lld (%s): %s", c->position,
+                                   (long long)c->index, nami_text_get(&text), reason);
+    nami_text_free(&text);
+    return status;
+}
+
+static uint16_t *seen_at(const proof *c, int stage, int unit, int slice)
+{
+    const nami_recipe *r = &c->s->recipe;
+    return &c->seen[((int64_t)stage * r->microbatches + unit) * r->slices + slice];
+}
+
+/* Whether a message passes between stages `from` and `to` of `copy`. */
+static bool crosses(const proof *c, int copy, int from, int to)
+{
+    return to >= 0 && to < c->p->stages &&
+           nami_place_of(c->p, copy, from) != nami_place_of(c->p, copy, to);
+}
+
+/* The kinds of messages that each (stage, micro-batch) of `copy` must have. */
+static unsigned messages_of(const proof *c, int copy, int stage)
+{
+    unsigned kinds = 0;
+    if (crosses(c, copy, stage, stage - 1))
+        kinds |= BIT(NAMI_RECV_F) | (c->train ? BIT(NAMI_SEND_B) : 0);
+    if (crosses(c, copy, stage, stage + 1))
+        kinds |= BIT(NAMI_SEND_F) | (c->train ? BIT(NAMI_RECV_B) : 0);
+    return c->s->communicates ? kinds : 0;
+}
+
+static nami_status check_place(const proof *c)
+{
+    nami_action a = c->a;
+    if (a.stage >= c->p->stages)
+        return object(c, "there are only stages 0 to %d", c->p->stages - 1);
+    if (a.copy >= c->p->copies)
+        return object(c, "the model has only %d copy", c->p->copies);
+    int place = nami_place_of(c->p, a.copy, a.stage);
+    if (place != c->position)
+        return object(c, "stage %d lies on position %d", a.stage, place);
+    if (!nami_semantics_of(a.kind)->per_unit)
+        return NAMI_OK;
+    if (a.unit < 0 || a.unit >= c->s->recipe.microbatches)
+        return object(c, "there are only micro-batches 0 to %d", c->s->recipe.microbatches - 1);
+    if (a.slice >= c->s->recipe.slices)
+        return object(c, "there are only slices 0 to %d", c->s->recipe.slices - 1);
+    return NAMI_OK;
+}
+
+static nami_status check_forward(const proof *c, unsigned seen)
+{
+    nami_action a = c->a;
+    if ((messages_of(c, a.copy, a.stage) & BIT(NAMI_RECV_F)) && !(seen & BIT(NAMI_RECV_F)))
+        return object(c, "its input has not been received: no %dRECV_F%d before it", a.stage, a.unit);
+    if (a.slice > 0 && !(*seen_at(c, a.stage, a.unit, a.slice - 1) & BIT(NAMI_F)))
+        return object(c, "slice %d must come before it", a.slice - 1);
+    return NAMI_OK;
+}
+
+static nami_status check_backward(const proof *c, unsigned seen)
+{
+    nami_action a = c->a;
+    if (!(seen & BIT(NAMI_F)))
+        return object(c, "its forward has not run");
+    if (seen & BACKWARDS)
+        return object(c, "the micro-batch has had its backward already");
+    if ((messages_of(c, a.copy, a.stage) & BIT(NAMI_RECV_B)) && !(seen & BIT(NAMI_RECV_B)))
+        return object(c, "its gradient has not been received: no %dRECV_B%d before it", a.stage, a.unit);
+    if (a.slice + 1 < c->s->recipe.slices &&
+        !(*seen_at(c, a.stage, a.unit, a.slice + 1) & BACKWARDS))
+        return object(c, "slice %d must come before it", a.slice + 1);
+    return NAMI_OK;
+}
+
+static nami_status check_message(const proof *c, unsigned seen)
+{
+    nami_action a = c->a;
+    if (!(messages_of(c, a.copy, a.stage) & BIT(a.kind)))
+        return object(c, "no such message exists between these stages");
+    if (a.kind == NAMI_SEND_F && !(seen & BIT(NAMI_F)))
+        return object(c, "the output it sends has not been made");
+    if (a.kind == NAMI_SEND_B && !(seen & BACKWARDS))
+        return object(c, "the gradient it sends has not been made");
+    return NAMI_OK;
+}
+
+static nami_status check_order(const proof *c, unsigned seen)
+{
+    switch (c->a.kind) {
+    case NAMI_F:
+        return check_forward(c, seen);
+    case NAMI_B:
+    case NAMI_BI:
+        return check_backward(c, seen);
+    case NAMI_BW:
+        return seen & BIT(NAMI_BI) ? NAMI_OK : object(c, "its input backward (I) has not run");
+    case NAMI_R:
+        if (!(seen & BIT(NAMI_F)))
+            return object(c, "its forward has not run");
+        return seen & BACKWARDS ? object(c, "its backward has run already") : NAMI_OK;
+    default:
+        return check_message(c, seen);
+    }
+}
+
+/* An action that belongs to a micro-batch. */
+static nami_status check_unit(proof *c)
+{
+    nami_action a = c->a;
+    const nami_semantics *is = nami_semantics_of(a.kind);
+    uint16_t *seen = seen_at(c, a.stage, a.unit, a.slice);
+    if (!c->train && (is->closes_saved || is->makes_gradient || a.kind == NAMI_R))
+        return object(c, "an evaluation has forwards only");
+    if (*seen & BIT(a.kind))
+        return object(c, "it stands in the list twice");
+    if (c->owner[a.unit] >= 0 && c->owner[a.unit] != a.copy)
+        return object(c, "the micro-batch runs in copy %d of the model", c->owner[a.unit]);
+    uint8_t ended = c->ending[(int64_t)a.copy * c->p->stages + a.stage];
+    if (c->s->recipe.weights == NAMI_WEIGHTS_FLUSH) {
+        if (is->adds_gradient && (ended & HAS_REDUCE))
+            return object(c, "the gradients of stage %d have been reduced already", a.stage);
+        if (is->compute && (ended & HAS_UPDATE))
+            return object(c, "stage %d has been updated already", a.stage);
+    }
+    NAMI_TRY(check_order(c, *seen));
+    c->owner[a.unit] = (int8_t)a.copy;
+    *seen |= (uint16_t)BIT(a.kind);
+    return NAMI_OK;
+}
+
+/* REDUCE, GATHER, UPDATE of a stage in a schedule with a flush. */
+static nami_status check_ending(proof *c)
+{
+    nami_action a = c->a;
+    uint8_t *ended = &c->ending[(int64_t)a.copy * c->p->stages + a.stage];
+    uint8_t bit = a.kind == NAMI_UPDATE ? HAS_UPDATE : a.kind == NAMI_GATHER ? HAS_GATHER : HAS_REDUCE;
+    if (!c->train)
+        return object(c, "an evaluation changes no weights");
+    if (a.unit >= 0)
+        return object(c, "with a flush it belongs to the step, not to a micro-batch");
+    if (*ended & bit)
+        return object(c, "stage %d has had it already", a.stage);
+    if (a.kind == NAMI_UPDATE && !(*ended & HAS_REDUCE))
+        return object(c, "the gradients of stage %d have not been reduced", a.stage);
+    if (a.kind == NAMI_GATHER && !(*ended & HAS_UPDATE))
+        return object(c, "stage %d has not been updated", a.stage);
+    *ended |= bit;
+    return NAMI_OK;
+}
+
+static nami_status check_entry(proof *c)
+{
+    if (c->a.kind >= NAMI_KINDS)
+        return nami_fail(NAMI_EPLAN, "position %d, entry %lld: unknown kind of action %d", c->position,
+                         (long long)c->index, c->a.kind);
+    NAMI_TRY(check_place(c));
+    const char *wrong = nami_versions_see(&c->versions, c->s, c->a);
+    if (wrong != NULL)
+        return object(c, "%s", wrong);
+    if (nami_semantics_of(c->a.kind)->per_unit)
+        return check_unit(c);
+    if (c->a.kind == NAMI_DRAIN || c->s->recipe.weights != NAMI_WEIGHTS_FLUSH)
+        return NAMI_OK;
+    return check_ending(c);
+}
+
+static nami_status check_lists(proof *c)
+{
+    for (c->position = 0; c->position < c->p->positions; c->position++) {
+        const nami_list *l = &c->s->list[c->position];
+        for (c->index = 0; c->index < l->count; c->index++) {
+            c->a = l->item[c->index];
+            NAMI_TRY(check_entry(c));
+        }
+    }
+    return NAMI_OK;
+}
+
+/* Fail because stage, unit, slice lack one of `kinds`. */
+static nami_status lacks(const proof *c, int stage, int64_t unit, int slice, unsigned kinds)
+{
+    int kind = 0;
+    while (!(kinds >> kind & 1u))
+        kind++;
+    int copy = c->owner[unit] > 0 ? 1 : 0;
+    nami_action a = nami_action_of((nami_kind)kind, stage, (int)unit);
+    a.slice = (uint16_t)slice;
+    a.copy = (uint8_t)copy;
+    nami_text text = {0};
+    nami_action_print(a, &text);
+    nami_status status = nami_fail(NAMI_EPLAN, "position %d: %s is missing from its list",
+                                   nami_place_of(c->p, copy, stage), nami_text_get(&text));
+    nami_text_free(&text);
+    return status;
+}
+
+static nami_status check_complete_unit(const proof *c, int stage, int unit, int slice)
+{
+    unsigned seen = *seen_at(c, stage, unit, slice);
+    unsigned want = BIT(NAMI_F) | messages_of(c, c->owner[unit] > 0, stage);
+    if (c->train && (seen & BIT(NAMI_BI)))
+        want |= BIT(NAMI_BW);
+    else if (c->train)
+        want |= BIT(NAMI_B);
+    return (want & ~seen) == 0 ? NAMI_OK : lacks(c, stage, unit, slice, want & ~seen);
+}
+
+static nami_status check_complete(const proof *c)
+{
+    const nami_recipe *r = &c->s->recipe;
+    for (int s = 0; s < c->p->stages; s++) {
+        for (int u = 0; u < r->microbatches; u++) {
+            for (int k = 0; k < r->slices; k++)
+                NAMI_TRY(check_complete_unit(c, s, u, k));
+        }
+    }
+    if (!c->s->updates || r->weights != NAMI_WEIGHTS_FLUSH)
+        return NAMI_OK;
+    for (int64_t i = 0; i < (int64_t)c->p->copies * c->p->stages; i++) {
+        if ((c->ending[i] & (HAS_REDUCE | HAS_UPDATE)) != (HAS_REDUCE | HAS_UPDATE))
+            return nami_fail(NAMI_EPLAN, "position %d: REDUCE or UPDATE of stage %d is missing",
+                             c->p->position[i], (int)(i % c->p->stages));
+    }
+    return NAMI_OK;
+}
+
+/* The order's promise about memory. */
+static nami_status check_held(const nami_schedule *s)
+{
+    const nami_order *order = nami_order_find(s->recipe.order);
+    for (int p = 0; order != NULL && s->purpose == NAMI_PURPOSE_TRAIN && p < s->place.positions; p++) {
+        int64_t most = nami_schedule_held(s, p), promise = order->held(&s->recipe, p);
+        if (most > promise)
+            return nami_fail(NAMI_EPLAN,
+                             "position %d holds %lld activations of a stage at once, but order \"%s\" "
+                             "promises at most %lld",
+                             p, (long long)most, order->name, (long long)promise);
+    }
+    return NAMI_OK;
+}
+
+/* Sizes first: lists too short to be complete are refused before memory is asked for. */
+static nami_status check_sizes(const nami_schedule *s)
+{
+    const nami_recipe *r = &s->recipe;
+    int64_t entries = 0;
+    for (int p = 0; p < s->place.positions; p++)
+        entries += s->list[p].count;
+    if (r->microbatches < 1 || r->slices < 1 || s->place.stages < 1)
+        return nami_fail(NAMI_EPLAN, "the schedule is empty");
+    double needed = (double)s->place.stages * r->microbatches * r->slices *
+                    (s->purpose == NAMI_PURPOSE_TRAIN ? 2 : 1);
+    if ((double)entries < needed)
+        return nami_fail(NAMI_EPLAN,
+                         "%d stages and %d micro-batches need at least %.0f actions, but there are %lld: "
+                         "some are missing",
+                         s->place.stages, r->microbatches, needed, (long long)entries);
+    return NAMI_OK;
+}
+
+nami_status nami_schedule_validate(const nami_schedule *s)
+{
+    NAMI_TRY(check_sizes(s));
+    const nami_recipe *r = &s->recipe;
+    size_t stages = (size_t)s->place.stages, units = (size_t)r->microbatches;
+    proof c = {.s = s, .p = &s->place, .train = s->purpose == NAMI_PURPOSE_TRAIN};
+    c.seen = nami_calloc(NAMI_MEM_OTHER, stages * units * (size_t)r->slices, sizeof *c.seen);
+    c.ending = nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.copies * stages, 1);
+    c.owner = nami_alloc(NAMI_MEM_OTHER, units);
+    for (size_t u = 0; u < units; u++)
+        c.owner[u] = -1;
+    nami_versions_open(&c.versions, s);
+    nami_status status = check_lists(&c);
+    if (status == NAMI_OK)
+        status = check_complete(&c);
+    nami_versions_close(&c.versions);
+    nami_free(c.seen);
+    nami_free(c.ending);
+    nami_free(c.owner);
+    if (status == NAMI_OK)
+        status = check_held(s);
+    return status == NAMI_OK ? nami_schedule_walk(s, NULL, NULL) : status;
+}
