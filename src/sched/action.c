@@ -25,28 +25,32 @@ static const nami_semantics table[NAMI_KINDS] = {
                 .reads_weights = true,
                 .adds_gradient = true},
     [NAMI_BI] = {.name = "I",
-                 .letter = 'I',
-                 .compute = true,
-                 .per_unit = true,
-                 .needs_gradient = true,
-                 .makes_gradient = true,
-                 .reads_weights = true},
+                .letter = 'I',
+                .compute = true,
+                .per_unit = true,
+                .needs_gradient = true,
+                .makes_gradient = true,
+                .reads_weights = true},
     [NAMI_BW] = {.name = "W",
-                 .letter = 'W',
-                 .compute = true,
-                 .per_unit = true,
-                 .closes_saved = true,
-                 .adds_gradient = true},
-    [NAMI_R] = {.name = "R", .letter = 'R', .compute = true, .per_unit = true, .reads_weights = true},
-    [NAMI_SEND_F] = {.name = "SEND_F", .sends = true, .per_unit = true},
-    [NAMI_RECV_F] = {.name = "RECV_F", .receives = true, .per_unit = true},
+                .letter = 'W',
+                .compute = true,
+                .per_unit = true,
+                .closes_saved = true,
+                .adds_gradient = true},
+    [NAMI_R] = {.name = "R",
+                .letter = 'R',
+                .compute = true,
+                .per_unit = true,
+                .reads_weights = true},
+    [NAMI_SEND_F] = {.name = "SEND_F",          .sends = true, .per_unit = true},
+    [NAMI_RECV_F] = {.name = "RECV_F",       .receives = true, .per_unit = true},
     [NAMI_SEND_B] = {.name = "SEND_B", .sends = true, .per_unit = true},
-    [NAMI_RECV_B] = {.name = "RECV_B", .receives = true, .per_unit = true},
-    [NAMI_REDUCE] = {.name = "REDUCE"},
-    [NAMI_REDUCE_SCATTER] = {.name = "REDUCE_SCATTER"},
-    [NAMI_GATHER] = {.name = "GATHER"},
+    [NAMI_RECV_B] = {.name = "RECV_B",  .receives = true, .per_unit = true},
+    [NAMI_REDUCE] = {.name = "REDUCE"                     },
+    [NAMI_REDUCE_SCATTER] = {.name = "REDUCE_SCATTER"         },
+    [NAMI_GATHER] = {.name = "GATHER"      },
     [NAMI_UPDATE] = {.name = "UPDATE"},
-    [NAMI_DRAIN] = {.name = "DRAIN"},
+    [NAMI_DRAIN] = {.name = "DRAIN"                     },
 };
 
 const nami_semantics *nami_semantics_of(nami_kind kind)
@@ -59,7 +63,8 @@ void nami_list_add(nami_list *l, nami_action a)
 {
     if (l->count == l->capacity) {
         l->capacity = l->capacity > 0 ? 2 * l->capacity : 16;
-        l->item = nami_realloc(NAMI_MEM_OTHER, l->item, (size_t)l->capacity * sizeof *l->item);
+        l->item = nami_realloc(NAMI_MEM_OTHER, l->item,
+                               (size_t)l->capacity * sizeof *l->item);
     }
     l->item[l->count++] = a;
 }
@@ -113,7 +118,8 @@ static int read_kind(const char **s)
             return kind;
         }
     }
-    if (length == 2 && strncmp(*s, "BW", 2) == 0) { /* torch's name of a full backward */
+    if (length == 2 &&
+        strncmp(*s, "BW", 2) == 0) { /* torch's name of a full backward */
         *s += length;
         return NAMI_B;
     }
@@ -155,25 +161,30 @@ nami_status nami_action_parse(const char *word, nami_action *out)
     int64_t stage, unit = -1;
     nami_action a = {0};
     if (!read_number(&s, UINT16_MAX - 1, &stage))
-        return nami_fail(NAMI_EINPUT, "\"%.40s\": an action starts with its stage, 0 to 65534, as in 2F0",
-                         word);
+        return nami_fail(
+            NAMI_EINPUT,
+            "\"%.40s\": an action starts with its stage, 0 to 65534, as in 2F0", word);
     int kind = read_kind(&s);
     if (kind < 0)
         return nami_fail(NAMI_EINPUT,
-                         "\"%.40s\": after the stage comes F, B, I, W, R, SEND_F, RECV_F, SEND_B, RECV_B, "
+                         "\"%.40s\": after the stage comes F, B, I, W, R, SEND_F, "
+                         "RECV_F, SEND_B, RECV_B, "
                          "REDUCE, REDUCE_SCATTER, GATHER, UPDATE or DRAIN",
                          word);
     if (table[kind].per_unit || (*s >= '0' && *s <= '9')) {
         if (!read_number(&s, INT32_MAX - 1, &unit))
-            return nami_fail(NAMI_EINPUT, "\"%.40s\": the number of the micro-batch is missing or too large",
-                             word);
+            return nami_fail(
+                NAMI_EINPUT,
+                "\"%.40s\": the number of the micro-batch is missing or too large",
+                word);
     }
     a.kind = (uint8_t)kind;
     a.stage = (uint16_t)stage;
     a.unit = (int32_t)unit;
     if (!read_tail(s, &a))
         return nami_fail(NAMI_EINPUT,
-                         "\"%.40s\": after the micro-batch only /slice, @copy (0 or 1), vversion and + may "
+                         "\"%.40s\": after the micro-batch only /slice, @copy (0 or "
+                         "1), vversion and + may "
                          "follow, in this order",
                          word);
     *out = a;

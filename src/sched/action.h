@@ -13,16 +13,16 @@
 #include "base/text.h"
 
 typedef enum nami_kind {
-    NAMI_F,              /* forward of a stage */
-    NAMI_B,              /* backward: BI and BW in one */
-    NAMI_BI,             /* backward with respect to the input */
-    NAMI_BW,             /* backward with respect to the weights */
-    NAMI_R,              /* recompute the forward, before its B or BI */
-    NAMI_SEND_F,         /* send the stage's output to the stage after it */
-    NAMI_RECV_F,         /* receive the stage's input from the stage before it */
-    NAMI_SEND_B,         /* send the gradient of the stage's input to the stage before it */
-    NAMI_RECV_B,         /* receive the gradient of the stage's output from the stage after it */
-    NAMI_REDUCE,         /* sum the stage's gradients over replicas (and copies, and tied uses) */
+    NAMI_F,      /* forward of a stage */
+    NAMI_B,      /* backward: BI and BW in one */
+    NAMI_BI,     /* backward with respect to the input */
+    NAMI_BW,     /* backward with respect to the weights */
+    NAMI_R,      /* recompute the forward, before its B or BI */
+    NAMI_SEND_F, /* send the stage's output to the stage after it */
+    NAMI_RECV_F, /* receive the stage's input from the stage before it */
+    NAMI_SEND_B, /* send the gradient of the stage's input to the stage before it */
+    NAMI_RECV_B, /* receive the gradient of the stage's output from the stage after it */
+    NAMI_REDUCE, /* sum the stage's gradients over replicas (and copies, and tied uses) */
     NAMI_REDUCE_SCATTER, /* the same, each replica keeping its slice */
     NAMI_GATHER,         /* gather updated slices */
     NAMI_UPDATE,         /* optimiser step of the stage */
@@ -33,13 +33,15 @@ typedef enum nami_kind {
 enum { NAMI_FLAG_PAIR = 1 }; /* this action and the next one overlap */
 
 typedef struct nami_action {
-    uint8_t kind;    /* nami_kind */
-    uint8_t copy;    /* copy of the model, 0 unless bidirectional */
-    uint8_t flags;   /* NAMI_FLAG_... */
-    uint8_t version; /* weight version read or made, modulo the versions kept; 0 with flush */
-    uint16_t stage;  /* 0-based, of the stage that acts */
-    uint16_t slice;  /* token slice, 0 unless sliced */
-    int32_t unit;    /* micro-batch (or mini-batch without flush); -1 for REDUCE, UPDATE, DRAIN with flush */
+    uint8_t kind;  /* nami_kind */
+    uint8_t copy;  /* copy of the model, 0 unless bidirectional */
+    uint8_t flags; /* NAMI_FLAG_... */
+    uint8_t
+        version; /* weight version read or made, modulo the versions kept; 0 with flush */
+    uint16_t stage; /* 0-based, of the stage that acts */
+    uint16_t slice; /* token slice, 0 unless sliced */
+    int32_t
+        unit; /* micro-batch (or mini-batch without flush); -1 for REDUCE, UPDATE, DRAIN with flush */
 } nami_action;
 
 _Static_assert(sizeof(nami_action) == 12, "an action is 12 bytes");
@@ -52,19 +54,19 @@ typedef struct nami_list {
 
 /* What the semantics table says of a kind. Validator, simulator and executor all read it. */
 typedef struct nami_semantics {
-    const char *name;   /* "SEND_F" */
-    char letter;        /* in the text form: F B I W R, or 0 */
-    bool compute;       /* occupies the position's processor */
+    const char *name; /* "SEND_F" */
+    char letter;      /* in the text form: F B I W R, or 0 */
+    bool compute;     /* occupies the position's processor */
     bool sends, receives;
-    bool per_unit;      /* belongs to one unit; else to a stage */
-    bool needs_input;   /* reads the stage's input activation */
+    bool per_unit;       /* belongs to one unit; else to a stage */
+    bool needs_input;    /* reads the stage's input activation */
     bool needs_gradient; /* reads the gradient of the stage's output */
-    bool makes_output;  /* makes the stage's output activation */
+    bool makes_output;   /* makes the stage's output activation */
     bool makes_gradient; /* makes the gradient of the stage's input */
-    bool opens_saved;   /* from here on saved activations of the unit are held */
-    bool closes_saved;  /* ... until here (B or BW) */
-    bool reads_weights; /* reads a weight version */
-    bool adds_gradient; /* adds to the gradient sums */
+    bool opens_saved;    /* from here on saved activations of the unit are held */
+    bool closes_saved;   /* ... until here (B or BW) */
+    bool reads_weights;  /* reads a weight version */
+    bool adds_gradient;  /* adds to the gradient sums */
 } nami_semantics;
 
 /* The row of `kind`. Local. */

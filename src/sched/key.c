@@ -27,7 +27,8 @@ int nami_action_peer(const nami_schedule *s, nami_action a)
 }
 
 /* Most actions of `open` without one of `close` behind them, on one stage; bit sets of kinds. */
-static int most_between(const nami_schedule *s, int copy, int stage, unsigned open, unsigned close)
+static int most_between(const nami_schedule *s, int copy, int stage, unsigned open,
+                        unsigned close)
 {
     const nami_list *l = &s->list[nami_place_of(&s->place, copy, stage)];
     int now = 0, most = 0;
@@ -44,7 +45,8 @@ static int most_between(const nami_schedule *s, int copy, int stage, unsigned op
 
 int nami_schedule_in_flight(const nami_schedule *s, int copy, int stage)
 {
-    unsigned close = s->purpose == NAMI_PURPOSE_TRAIN ? 1u << NAMI_B | 1u << NAMI_BW : 1u << NAMI_F;
+    unsigned close =
+        s->purpose == NAMI_PURPOSE_TRAIN ? 1u << NAMI_B | 1u << NAMI_BW : 1u << NAMI_F;
     return most_between(s, copy, stage, 1u << NAMI_F, close);
 }
 
@@ -53,7 +55,8 @@ int nami_schedule_in_split(const nami_schedule *s, int copy, int stage)
     return most_between(s, copy, stage, 1u << NAMI_BI, 1u << NAMI_BW);
 }
 
-int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage, nami_kind direction)
+int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage,
+                             nami_kind direction)
 {
     bool forward = direction == NAMI_RECV_F;
     return most_between(s, copy, stage, 1u << direction,

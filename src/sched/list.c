@@ -6,21 +6,21 @@
 #include "sched/order.h"
 
 static const nami_order *const orders[] = {
-    &nami_order_filldrain,
-    &nami_order_1f1b,
-    &nami_order_interleaved,
-    &nami_order_wave,
-    &nami_order_wave_paper,
-    &nami_order_template,
+    &nami_order_filldrain, &nami_order_1f1b,       &nami_order_interleaved,
+    &nami_order_wave,      &nami_order_wave_paper, &nami_order_template,
 };
 
 #define FLUSH NAMI_WEIGHTS_FLUSH, NAMI_SPLIT_MICROBATCH
 static const nami_preset presets[] = {
-    {"gpipe", "all forwards, then all backwards", NAMI_PLACE_LINEAR, "fill-drain", FLUSH},
-    {"dapple", "one forward, one backward (1F1B) with a flush", NAMI_PLACE_LINEAR, "1f1b", FLUSH},
-    {"interleaved", "1F1B over V chunks a position", NAMI_PLACE_LOOPING, "interleaved", FLUSH},
-    {"hanayo", "W waves through 2W chunks a position", NAMI_PLACE_WAVE, "wave", FLUSH},
-    {"hanayo-paper", "the waves as the Hanayo paper draws them", NAMI_PLACE_WAVE, "wave-paper", FLUSH},
+    {"gpipe",        "all forwards, then all backwards",              NAMI_PLACE_LINEAR,  "fill-drain",
+     FLUSH                                                                                                    },
+    {"dapple",       "one forward, one backward (1F1B) with a flush", NAMI_PLACE_LINEAR,
+     "1f1b",                                                                                             FLUSH},
+    {"interleaved",  "1F1B over V chunks a position",                 NAMI_PLACE_LOOPING, "interleaved",
+     FLUSH                                                                                                    },
+    {"hanayo",       "W waves through 2W chunks a position",          NAMI_PLACE_WAVE,    "wave",        FLUSH},
+    {"hanayo-paper", "the waves as the Hanayo paper draws them",      NAMI_PLACE_WAVE,
+     "wave-paper",                                                                                       FLUSH},
 };
 
 int nami_orders(void)
@@ -73,10 +73,12 @@ static nami_status unknown(const char *name)
     }
     int near = nami_nearest(name, names, COUNT);
     nami_status status =
-        near >= 0 ? nami_fail(NAMI_EINPUT, "unknown schedule \"%.60s\"; did you mean \"%s\"?", name,
-                              names[near])
-                  : nami_fail(NAMI_EINPUT, "unknown schedule \"%.60s\"; known are %s, and file:PATH", name,
-                              nami_text_get(&all));
+        near >= 0
+            ? nami_fail(NAMI_EINPUT, "unknown schedule \"%.60s\"; did you mean \"%s\"?",
+                        name, names[near])
+            : nami_fail(NAMI_EINPUT,
+                        "unknown schedule \"%.60s\"; known are %s, and file:PATH", name,
+                        nami_text_get(&all));
     nami_text_free(&all);
     return status;
 }

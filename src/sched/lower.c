@@ -17,7 +17,8 @@
 typedef struct lowering {
     const nami_schedule *in;
     int position;
-    int64_t *last; /* [copies][stages] index of the last action that adds to the gradients, or -1 */
+    int64_t *
+        last; /* [copies][stages] index of the last action that adds to the gradients, or -1 */
     nami_list *out;
 } lowering;
 
@@ -25,7 +26,8 @@ typedef struct lowering {
 static bool remote(const lowering *w, int copy, int from, int to)
 {
     const nami_place *p = &w->in->place;
-    return to >= 0 && to < p->stages && nami_place_of(p, copy, to) != nami_place_of(p, copy, from);
+    return to >= 0 && to < p->stages &&
+           nami_place_of(p, copy, to) != nami_place_of(p, copy, from);
 }
 
 static void add(const lowering *w, nami_kind kind, nami_action a)
@@ -120,15 +122,18 @@ static void copy_place(const nami_place *in, nami_place *out)
 nami_status nami_schedule_lower(const nami_schedule *in, int ahead, nami_schedule *out)
 {
     if (ahead < 0)
-        return nami_fail(NAMI_EINPUT, "a receive cannot be posted %d actions ahead", ahead);
-    *out = (nami_schedule){.recipe = in->recipe, .purpose = in->purpose, .communicates = true};
+        return nami_fail(NAMI_EINPUT, "a receive cannot be posted %d actions ahead",
+                         ahead);
+    *out = (nami_schedule){
+        .recipe = in->recipe, .purpose = in->purpose, .communicates = true};
     bool updates = in->purpose == NAMI_PURPOSE_TRAIN && !in->updates;
     out->updates = in->purpose == NAMI_PURPOSE_TRAIN;
     copy_place(&in->place, &out->place);
-    out->list = nami_calloc(NAMI_MEM_OTHER, (size_t)in->place.positions, sizeof *out->list);
+    out->list =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)in->place.positions, sizeof *out->list);
     lowering w = {.in = in};
-    w.last = nami_alloc(NAMI_MEM_OTHER,
-                        (size_t)in->place.copies * (size_t)in->place.stages * sizeof *w.last);
+    w.last = nami_alloc(NAMI_MEM_OTHER, (size_t)in->place.copies *
+                                            (size_t)in->place.stages * sizeof *w.last);
     for (w.position = 0; w.position < in->place.positions; w.position++) {
         w.out = &out->list[w.position];
         lower_position(&w, ahead, updates);

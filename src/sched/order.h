@@ -16,7 +16,8 @@ typedef struct nami_order {
     /* Why the order does not admit the counts of `r`, as a failed status; NULL: admits all. */
     nami_status (*admits)(const nami_recipe *r);
     /* Append the compute actions of `position` to `out`. */
-    void (*generate)(const nami_recipe *r, const nami_place *p, int position, nami_list *out);
+    void (*generate)(const nami_recipe *r, const nami_place *p, int position,
+                     nami_list *out);
     /* The most (stage, unit) pairs that `position` holds at once: a promise that is validated. */
     int64_t (*held)(const nami_recipe *r, int position);
 } nami_order;

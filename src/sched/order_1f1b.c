@@ -5,7 +5,8 @@
  */
 #include "sched/order.h"
 
-static void generate(const nami_recipe *r, const nami_place *p, int position, nami_list *out)
+static void generate(const nami_recipe *r, const nami_place *p, int position,
+                     nami_list *out)
 {
     int warm = p->positions - 1 - position, all = r->microbatches;
     for (int slot = 0; slot < all + warm; slot++) {

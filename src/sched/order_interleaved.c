@@ -8,7 +8,8 @@
 #include "sched/order.h"
 
 /* Action number k of all forwards (or backwards) of a position; its micro-batch may be surplus. */
-static nami_action numbered(const nami_recipe *r, nami_kind kind, int position, int64_t k)
+static nami_action numbered(const nami_recipe *r, nami_kind kind, int position,
+                            int64_t k)
 {
     int64_t group = (int64_t)r->positions * r->chunks;
     int64_t chunk = k % group / r->positions;
@@ -18,7 +19,8 @@ static nami_action numbered(const nami_recipe *r, nami_kind kind, int position, 
     return nami_action_of(kind, (int)(chunk * r->positions) + position, (int)unit);
 }
 
-static void add(const nami_recipe *r, nami_kind kind, int position, int64_t k, nami_list *out)
+static void add(const nami_recipe *r, nami_kind kind, int position, int64_t k,
+                nami_list *out)
 {
     nami_action a = numbered(r, kind, position, k);
     if (a.unit < r->microbatches)
@@ -28,10 +30,12 @@ static void add(const nami_recipe *r, nami_kind kind, int position, int64_t k, n
 /* Forwards before the first backward, when there are enough micro-batches. */
 static int64_t warm_up(const nami_recipe *r, int position)
 {
-    return 2 * ((int64_t)r->positions - 1 - position) + ((int64_t)r->chunks - 1) * r->positions;
+    return 2 * ((int64_t)r->positions - 1 - position) +
+           ((int64_t)r->chunks - 1) * r->positions;
 }
 
-static void generate(const nami_recipe *r, const nami_place *p, int position, nami_list *out)
+static void generate(const nami_recipe *r, const nami_place *p, int position,
+                     nami_list *out)
 {
     int64_t groups = ((int64_t)r->microbatches + p->positions - 1) / p->positions;
     int64_t all = groups * p->positions * r->chunks, warm = warm_up(r, position);
@@ -52,7 +56,8 @@ static int64_t held(const nami_recipe *r, int position)
 static nami_status admits(const nami_recipe *r)
 {
     if ((int64_t)r->microbatches > INT32_MAX - r->positions)
-        return nami_fail(NAMI_EPLAN, "interleaved: %d micro-batches are too many", r->microbatches);
+        return nami_fail(NAMI_EPLAN, "interleaved: %d micro-batches are too many",
+                         r->microbatches);
     return NAMI_OK;
 }
 

@@ -14,7 +14,8 @@
 
 /* Add the action of `kind`, if there is one, whose micro-batch enters `entry` slots after the first one;
  * `entry` is the slot less the share of the stage. */
-static bool add_entering(const nami_recipe *r, nami_kind kind, int stage, int64_t entry, nami_list *out)
+static bool add_entering(const nami_recipe *r, nami_kind kind, int stage, int64_t entry,
+                         nami_list *out)
 {
     int64_t period = 2 * (int64_t)r->waves * r->positions;
     if (entry < 0)
@@ -27,19 +28,23 @@ static bool add_entering(const nami_recipe *r, nami_kind kind, int stage, int64_
     return true;
 }
 
-static void generate(const nami_recipe *r, const nami_place *p, int position, nami_list *out)
+static void generate(const nami_recipe *r, const nami_place *p, int position,
+                     nami_list *out)
 {
     int positions = p->positions, chunks = 2 * r->waves, stages = p->stages;
-    int64_t last = 2 * (int64_t)stages - 2; /* of the backward through the whole model */
+    int64_t last =
+        2 * (int64_t)stages - 2; /* of the backward through the whole model */
     int64_t groups = ((int64_t)r->microbatches + positions - 1) / positions;
     int64_t slots = groups * stages + last + 2 * (int64_t)positions;
     for (int64_t slot = 0; slot < slots; slot++) {
         for (int pass = 0; pass < 2; pass++) { /* forwards, then backwards */
             bool found = false;
             for (int c = 0; c < chunks && !found; c++) {
-                int stage = c * positions + (c % 2 == 0 ? position : positions - 1 - position);
+                int stage =
+                    c * positions + (c % 2 == 0 ? position : positions - 1 - position);
                 int64_t share = pass == 0 ? stage : last - stage;
-                found = add_entering(r, pass == 0 ? NAMI_F : NAMI_B, stage, slot - share, out);
+                found = add_entering(r, pass == 0 ? NAMI_F : NAMI_B, stage,
+                                     slot - share, out);
             }
         }
     }

@@ -18,7 +18,8 @@ typedef struct filler {
 
 static int stage_of(const nami_recipe *r, int position, int chunk)
 {
-    return chunk * r->positions + (chunk % 2 == 0 ? position : r->positions - 1 - position);
+    return chunk * r->positions +
+           (chunk % 2 == 0 ? position : r->positions - 1 - position);
 }
 
 /* Append the next filler, if any. */
@@ -36,11 +37,13 @@ static bool take(filler *f, nami_list *out)
     if (f->chunk < 0)
         return false;
     nami_kind kind = f->chunk % 2 == 0 ? NAMI_F : NAMI_B;
-    nami_list_add(out, nami_action_of(kind, stage_of(f->r, f->position, f->chunk), f->unit++));
+    nami_list_add(
+        out, nami_action_of(kind, stage_of(f->r, f->position, f->chunk), f->unit++));
     return true;
 }
 
-static void chunk_with_fillers(const nami_recipe *r, nami_kind kind, int chunk, filler *f, nami_list *out)
+static void chunk_with_fillers(const nami_recipe *r, nami_kind kind, int chunk,
+                               filler *f, nami_list *out)
 {
     for (int m = 0; m < r->microbatches; m++) {
         nami_list_add(out, nami_action_of(kind, stage_of(r, f->position, chunk), m));
@@ -48,7 +51,8 @@ static void chunk_with_fillers(const nami_recipe *r, nami_kind kind, int chunk, 
     }
 }
 
-static void generate(const nami_recipe *r, const nami_place *p, int position, nami_list *out)
+static void generate(const nami_recipe *r, const nami_place *p, int position,
+                     nami_list *out)
 {
     int warm = p->positions - position;
     if (warm > r->microbatches)

@@ -34,7 +34,8 @@ nami_status nami_place_make(const nami_recipe *r, nami_place *out)
     *out = (nami_place){.positions = r->positions, .stages = stages, .copies = copies};
     if (r->placement == NAMI_PLACE_FREE)
         return nami_fail(NAMI_EPLAN, "a placement of its own comes from a file only");
-    out->position = nami_calloc(NAMI_MEM_OTHER, (size_t)copies * (size_t)stages, sizeof(int));
+    out->position =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)copies * (size_t)stages, sizeof(int));
     out->replicas = nami_calloc(NAMI_MEM_OTHER, (size_t)stages, sizeof(int));
     for (int s = 0; s < stages; s++) {
         out->replicas[s] = 1;

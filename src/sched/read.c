@@ -23,7 +23,8 @@ static nami_status at_line(const reader *r, const char *reason)
     char copy[600];
     snprintf(copy, sizeof copy, "%s", reason);
     nami_fail_clear();
-    return nami_fail(NAMI_EINPUT, "%s:%d (position %d): %s", r->where, r->line, r->positions - 1, copy);
+    return nami_fail(NAMI_EINPUT, "%s:%d (position %d): %s", r->where, r->line,
+                     r->positions - 1, copy);
 }
 
 static nami_status add_word(reader *r, const char *word, bool pair)
@@ -44,7 +45,8 @@ static nami_status add_pair(reader *r, char *word)
     if (end == NULL || strcmp(end, ")OVERLAP_F_B") != 0)
         return at_line(r, "a word in brackets must read like (0F7;7B3)OVERLAP_F_B");
     *end = '\0';
-    for (char *semicolon; (semicolon = strchr(part, ';')) != NULL; part = semicolon + 1) {
+    for (char *semicolon; (semicolon = strchr(part, ';')) != NULL;
+         part = semicolon + 1) {
         *semicolon = '\0';
         NAMI_TRY(add_word(r, part, true));
     }
@@ -74,7 +76,8 @@ static void add_position(reader *r)
 {
     if (r->positions == r->capacity) {
         int more = r->capacity > 0 ? 2 * r->capacity : 16;
-        r->s->list = nami_realloc(NAMI_MEM_OTHER, r->s->list, (size_t)more * sizeof(nami_list));
+        r->s->list =
+            nami_realloc(NAMI_MEM_OTHER, r->s->list, (size_t)more * sizeof(nami_list));
         for (int i = r->capacity; i < more; i++)
             r->s->list[i] = (nami_list){0};
         r->capacity = more;
@@ -99,7 +102,8 @@ static nami_status add_line(reader *r, const char *text, size_t length)
     add_position(r);
     for (size_t start = 0; start < length;) {
         size_t end = start;
-        while (end < length && (r->csv ? text[end] != ',' : strchr(" \t\r", text[end]) == NULL))
+        while (end < length &&
+               (r->csv ? text[end] != ',' : strchr(" \t\r", text[end]) == NULL))
             end++;
         NAMI_TRY(add_cell(r, text + start, end - start));
         start = end + 1;
@@ -129,14 +133,17 @@ static nami_status count(const char *where, nami_schedule *s)
             units = a.unit >= units ? a.unit + 1 : units;
             slices = a.slice >= slices ? a.slice + 1 : slices;
             copies = a.copy >= copies ? a.copy + 1 : copies;
-            s->communicates |= nami_semantics_of(a.kind)->sends || nami_semantics_of(a.kind)->receives;
+            s->communicates |=
+                nami_semantics_of(a.kind)->sends || nami_semantics_of(a.kind)->receives;
             s->updates |= !nami_semantics_of(a.kind)->per_unit && a.kind != NAMI_DRAIN;
         }
     }
     if (stages == 0 || units == 0)
-        return nami_fail(NAMI_EINPUT, "%s: no action is in it; a line like \"0F0 0B0\" per position is "
-                                      "expected",
-                         where);
+        return nami_fail(
+            NAMI_EINPUT,
+            "%s: no action is in it; a line like \"0F0 0B0\" per position is "
+            "expected",
+            where);
     s->place.stages = stages;
     s->place.copies = copies;
     s->recipe = (nami_recipe){.name = "file",
@@ -167,15 +174,17 @@ static nami_status place(const char *where, nami_schedule *s)
             int *here = &p->position[(int64_t)a.copy * p->stages + a.stage];
             if (*here >= 0 && *here != position)
                 return nami_fail(NAMI_EINPUT,
-                                 "%s: stage %d has actions on position %d and on position %d (entry %lld)",
+                                 "%s: stage %d has actions on position %d and on "
+                                 "position %d (entry %lld)",
                                  where, a.stage, *here, position, (long long)i);
             *here = position;
         }
     }
     for (size_t i = 0; i < entries; i++) {
         if (p->position[i] < 0)
-            return nami_fail(NAMI_EINPUT, "%s: there are %d stages, but stage %d has no action", where,
-                             p->stages, (int)(i % (size_t)p->stages));
+            return nami_fail(NAMI_EINPUT,
+                             "%s: there are %d stages, but stage %d has no action",
+                             where, p->stages, (int)(i % (size_t)p->stages));
     }
     return NAMI_OK;
 }
@@ -188,14 +197,16 @@ static void split_backward(nami_schedule *s)
         entries += s->list[p].count;
     if ((double)units * s->place.stages > (double)entries)
         return; /* not complete, so the validator refuses it anyway */
-    bool *has_w = nami_calloc(NAMI_MEM_OTHER, (size_t)(units * s->place.stages), sizeof *has_w);
+    bool *has_w =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)(units * s->place.stages), sizeof *has_w);
     for (int pass = 0; pass < 2; pass++) {
         for (int p = 0; p < s->place.positions; p++) {
             for (int64_t i = 0; i < s->list[p].count; i++) {
                 nami_action *a = &s->list[p].item[i];
                 if (a->unit < 0)
                     continue;
-                int64_t at = a->stage * units + (int64_t)a->unit * s->recipe.slices + a->slice;
+                int64_t at =
+                    a->stage * units + (int64_t)a->unit * s->recipe.slices + a->slice;
                 if (pass == 0 && a->kind == NAMI_BW)
                     has_w[at] = true;
                 if (pass == 1 && a->kind == NAMI_B && has_w[at])
@@ -241,7 +252,8 @@ static nami_status slurp(FILE *file, const char *path, char **text)
         return nami_fail(NAMI_EINPUT, "%s: cannot be read: %s", path, strerror(errno));
     (*text)[length] = '\0';
     if (strlen(*text) != length)
-        return nami_fail(NAMI_EINPUT, "%s: is no text: byte %zu is zero", path, strlen(*text));
+        return nami_fail(NAMI_EINPUT, "%s: is no text: byte %zu is zero", path,
+                         strlen(*text));
     return NAMI_OK;
 }
 
@@ -251,7 +263,8 @@ nami_status nami_schedule_read_file(const char *path, nami_schedule *out)
     *out = (nami_schedule){0};
     FILE *file = fopen(path, "r");
     if (file == NULL)
-        return nami_fail(NAMI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+        return nami_fail(NAMI_EINPUT, "%s: cannot be opened: %s", path,
+                         strerror(errno));
     nami_status status = slurp(file, path, &text);
     if (status == NAMI_OK)
         status = nami_schedule_read(text, path, out);

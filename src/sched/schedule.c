@@ -35,11 +35,13 @@ static nami_status from_file(const nami_recipe *r, nami_schedule *out)
 {
     NAMI_TRY(nami_schedule_read_file(r->name + strlen("file:"), out));
     if (r->positions != 0 && r->positions != out->recipe.positions)
-        return nami_fail(NAMI_EPLAN, "%s has %d positions (lines), but the layout has %d", r->name,
+        return nami_fail(NAMI_EPLAN,
+                         "%s has %d positions (lines), but the layout has %d", r->name,
                          out->recipe.positions, r->positions);
     if (r->microbatches != 0 && r->microbatches != out->recipe.microbatches)
-        return nami_fail(NAMI_EPLAN, "%s has %d micro-batches, but each pipeline has %d a step", r->name,
-                         out->recipe.microbatches, r->microbatches);
+        return nami_fail(NAMI_EPLAN,
+                         "%s has %d micro-batches, but each pipeline has %d a step",
+                         r->name, out->recipe.microbatches, r->microbatches);
     out->recipe.name = r->name;
     out->recipe.weights = r->weights;
     out->recipe.split = r->split;
@@ -47,7 +49,8 @@ static nami_status from_file(const nami_recipe *r, nami_schedule *out)
     return NAMI_OK;
 }
 
-nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, nami_schedule *out)
+nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose,
+                                   nami_schedule *out)
 {
     *out = (nami_schedule){.recipe = *r, .purpose = purpose};
     NAMI_TRY(nami_recipe_check(r));
@@ -55,7 +58,8 @@ nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, n
         NAMI_TRY(from_file(r, out));
     } else {
         NAMI_TRY(nami_place_make(r, &out->place));
-        out->list = nami_calloc(NAMI_MEM_OTHER, (size_t)r->positions, sizeof *out->list);
+        out->list =
+            nami_calloc(NAMI_MEM_OTHER, (size_t)r->positions, sizeof *out->list);
         const nami_order *order = nami_order_find(r->order);
         for (int i = 0; i < r->positions; i++)
             order->generate(r, &out->place, i, &out->list[i]);
@@ -66,7 +70,8 @@ nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, n
     return NAMI_OK;
 }
 
-nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose, nami_schedule *out)
+nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose,
+                               nami_schedule *out)
 {
     nami_schedule bare;
     *out = (nami_schedule){0};

@@ -32,7 +32,7 @@ typedef enum nami_split { NAMI_SPLIT_MICROBATCH, NAMI_SPLIT_SAMPLE } nami_split;
 
 /* What the list is for. */
 typedef enum nami_purpose {
-    NAMI_PURPOSE_TRAIN,   /* one F and one B (or BI and BW) per stage and unit, then REDUCE and UPDATE */
+    NAMI_PURPOSE_TRAIN, /* one F and one B (or BI and BW) per stage and unit, then REDUCE and UPDATE */
     NAMI_PURPOSE_EVALUATE /* one F per stage and unit */
 } nami_purpose;
 
@@ -40,7 +40,7 @@ typedef enum nami_purpose {
 typedef struct nami_recipe {
     const char *name; /* preset, e.g. "hanayo"; or "file:PATH" */
     nami_placement_kind placement;
-    const char *order;    /* name of the generator of the order, e.g. "wave"; borrowed */
+    const char *order; /* name of the generator of the order, e.g. "wave"; borrowed */
     nami_weights weights; /* only FLUSH so far */
     nami_split split;     /* only MICROBATCH so far */
     int positions;        /* P */
@@ -48,18 +48,18 @@ typedef struct nami_recipe {
     int waves;            /* W, wave placement; else 1 */
     int chunks;           /* V, looping placement; else 1 */
     int slices;           /* K token slices, 1 unless the order says so */
-    bool recompute;       /* block-level recomputation inside B; costs one more forward */
+    bool recompute; /* block-level recomputation inside B; costs one more forward */
 } nami_recipe;
 
 enum { NAMI_STAGES_MOST = 65535 }; /* an action numbers stages in 16 bits */
 
 /* Which position holds which stage. */
 typedef struct nami_place {
-    int positions;   /* P */
-    int stages;      /* S, of one copy */
-    int copies;      /* of the model: 1, or 2 when bidirectional */
-    int *position;   /* [copies][stages]: where stage s of copy c lies */
-    int *replicas;   /* [stages]: R_s; all equal so far */
+    int positions; /* P */
+    int stages;    /* S, of one copy */
+    int copies;    /* of the model: 1, or 2 when bidirectional */
+    int *position; /* [copies][stages]: where stage s of copy c lies */
+    int *replicas; /* [stages]: R_s; all equal so far */
 } nami_place;
 
 /* Place the stages of a recipe. Local; freed with nami_place_free.
@@ -87,17 +87,17 @@ typedef struct nami_schedule {
 
 /* A schedule a user can name. One line each in sched/list.c. */
 typedef struct nami_preset {
-    const char *name;      /* "hanayo" */
-    const char *summary;   /* one sentence for --help and the manual */
+    const char *name;    /* "hanayo" */
+    const char *summary; /* one sentence for --help and the manual */
     nami_placement_kind placement;
     const char *order;
     nami_weights weights;
     nami_split split;
 } nami_preset;
 
-int nami_presets(void);                                 /* how many */
-const nami_preset *nami_preset_at(int i);               /* 0 <= i < nami_presets() */
-const nami_preset *nami_preset_find(const char *name);  /* NULL when unknown */
+int nami_presets(void);                                /* how many */
+const nami_preset *nami_preset_at(int i);              /* 0 <= i < nami_presets() */
+const nami_preset *nami_preset_find(const char *name); /* NULL when unknown */
 
 /* Fill `r` from the preset `name`; positions, microbatches, waves, chunks stay as they are.
  * Local. Status: NAMI_EINPUT naming the nearest known schedule. */
@@ -114,7 +114,8 @@ nami_status nami_recipe_check(const nami_recipe *r);
  * positions and microbatches of the recipe are checked against the file, or 0 to take them from it.
  * Local; `out` is zeroed on entry and freed with nami_schedule_free (also after a failure).
  * Status: NAMI_EPLAN with the arithmetic when the order does not admit the recipe; NAMI_EINPUT for a file. */
-nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, nami_schedule *out);
+nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose,
+                                   nami_schedule *out);
 
 /* Add communication, REDUCE and UPDATE to the lists of `in`; what `in` has already (a file may) stays.
  *
@@ -124,7 +125,8 @@ nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose, n
 nami_status nami_schedule_lower(const nami_schedule *in, int ahead, nami_schedule *out);
 
 /* generate + lower + validate, in one call. Local. */
-nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose, nami_schedule *out);
+nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose,
+                               nami_schedule *out);
 void nami_schedule_free(nami_schedule *s);
 
 /* Call visit(context, position, index) for every action of all lists, in an order in which each action
@@ -132,8 +134,8 @@ void nami_schedule_free(nami_schedule *s);
  * compute action that needs a message (its SEND where the schedule communicates), the REDUCEs of all
  * copies for an UPDATE. Time and memory grow with the number of actions. Local; `visit` may be NULL.
  * Status: NAMI_EPLAN naming a position that can never go on and what it waits for. */
-nami_status nami_schedule_walk(const nami_schedule *s, void (*visit)(void *, int, int64_t),
-                               void *context);
+nami_status nami_schedule_walk(const nami_schedule *s,
+                               void (*visit)(void *, int, int64_t), void *context);
 
 /* Prove the lists: completeness, dependencies, paired sends and receives with equal keys, no deadlock
  * with zero eager buffering, REDUCE and UPDATE after the last gradient, in-flight bound.
@@ -150,7 +152,8 @@ int nami_schedule_in_split(const nami_schedule *s, int copy, int stage);
 
 /* Most messages of a direction (NAMI_RECV_F or NAMI_RECV_B) that stage s has posted and not yet used, as
  * lists order them; 0 when nothing is received. Local. */
-int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage, nami_kind direction);
+int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage,
+                             nami_kind direction);
 
 /* Units times stages of `position` that are held at once at most: activations in flight, in shares of a
  * stage (a token slice counts as one). Local. */

@@ -15,7 +15,8 @@
 #include "base/memory.h"
 #include "sched/order.h"
 
-static void generate(const nami_recipe *r, const nami_place *p, int position, nami_list *out)
+static void generate(const nami_recipe *r, const nami_place *p, int position,
+                     nami_list *out)
 {
     int *stage = nami_alloc(NAMI_MEM_OTHER, (size_t)p->stages * sizeof *stage);
     int chunks = nami_place_local(p, position, 0, stage);
@@ -38,8 +39,8 @@ static int64_t held(const nami_recipe *r, int position)
 const nami_order nami_order_template = {
     .name = "one-by-one",
     .summary = "one micro-batch after the other: no overlap at all",
-    .placements =
-        NAMI_ON(NAMI_PLACE_LINEAR) | NAMI_ON(NAMI_PLACE_LOOPING) | NAMI_ON(NAMI_PLACE_WAVE),
+    .placements = NAMI_ON(NAMI_PLACE_LINEAR) | NAMI_ON(NAMI_PLACE_LOOPING) |
+                  NAMI_ON(NAMI_PLACE_WAVE),
     .generate = generate,
     .held = held,
 };

@@ -21,11 +21,11 @@ typedef struct proof {
     const nami_schedule *s;
     const nami_place *p;
     bool train;
-    uint16_t *seen;   /* [stages][units][slices]: one bit a kind */
-    int8_t *owner;    /* [units]: the copy that runs it, -1 before it is known */
-    uint8_t *ending;  /* [copies][stages]: HAS_... */
+    uint16_t *seen;  /* [stages][units][slices]: one bit a kind */
+    int8_t *owner;   /* [units]: the copy that runs it, -1 before it is known */
+    uint8_t *ending; /* [copies][stages]: HAS_... */
     nami_versions versions;
-    int position;     /* being looked at */
+    int position; /* being looked at */
     int64_t index;
     nami_action a;
 } proof;
@@ -37,7 +37,8 @@ enum {
 };
 
 /* Fail at the entry being looked at. */
-static nami_status __attribute__((format(printf, 2, 3))) object(const proof *c, const char *format, ...)
+static nami_status __attribute__((format(printf, 2, 3)))
+object(const proof *c, const char *format, ...)
 {
     char reason[400];
     nami_text text = {0};
@@ -46,8 +47,9 @@ static nami_status __attribute__((format(printf, 2, 3))) object(const proof *c, 
     vsnprintf(reason, sizeof reason, format, arguments);
     va_end(arguments);
     nami_action_print(c->a, &text);
-    nami_status status = nami_fail(NAMI_EPLAN, "position %d, entry %lld (%s): %s", c->position,
-                                   (long long)c->index, nami_text_get(&text), reason);
+    nami_status status =
+        nami_fail(NAMI_EPLAN, "position %d, entry %lld (%s): %s", c->position,
+                  (long long)c->index, nami_text_get(&text), reason);
     nami_text_free(&text);
     return status;
 }
@@ -89,7 +91,8 @@ static nami_status check_place(const proof *c)
     if (!nami_semantics_of(a.kind)->per_unit)
         return NAMI_OK;
     if (a.unit < 0 || a.unit >= c->s->recipe.microbatches)
-        return object(c, "there are only micro-batches 0 to %d", c->s->recipe.microbatches - 1);
+        return object(c, "there are only micro-batches 0 to %d",
+                      c->s->recipe.microbatches - 1);
     if (a.slice >= c->s->recipe.slices)
         return object(c, "there are only slices 0 to %d", c->s->recipe.slices - 1);
     return NAMI_OK;
@@ -98,8 +101,10 @@ static nami_status check_place(const proof *c)
 static nami_status check_forward(const proof *c, unsigned seen)
 {
     nami_action a = c->a;
-    if ((messages_of(c, a.copy, a.stage) & BIT(NAMI_RECV_F)) && !(seen & BIT(NAMI_RECV_F)))
-        return object(c, "its input has not been received: no %dRECV_F%d before it", a.stage, a.unit);
+    if ((messages_of(c, a.copy, a.stage) & BIT(NAMI_RECV_F)) &&
+        !(seen & BIT(NAMI_RECV_F)))
+        return object(c, "its input has not been received: no %dRECV_F%d before it",
+                      a.stage, a.unit);
     if (a.slice > 0 && !(*seen_at(c, a.stage, a.unit, a.slice - 1) & BIT(NAMI_F)))
         return object(c, "slice %d must come before it", a.slice - 1);
     return NAMI_OK;
@@ -112,8 +117,10 @@ static nami_status check_backward(const proof *c, unsigned seen)
         return object(c, "its forward has not run");
     if (seen & BACKWARDS)
         return object(c, "the micro-batch has had its backward already");
-    if ((messages_of(c, a.copy, a.stage) & BIT(NAMI_RECV_B)) && !(seen & BIT(NAMI_RECV_B)))
-        return object(c, "its gradient has not been received: no %dRECV_B%d before it", a.stage, a.unit);
+    if ((messages_of(c, a.copy, a.stage) & BIT(NAMI_RECV_B)) &&
+        !(seen & BIT(NAMI_RECV_B)))
+        return object(c, "its gradient has not been received: no %dRECV_B%d before it",
+                      a.stage, a.unit);
     if (a.slice + 1 < c->s->recipe.slices &&
         !(*seen_at(c, a.stage, a.unit, a.slice + 1) & BACKWARDS))
         return object(c, "slice %d must come before it", a.slice + 1);
@@ -141,7 +148,8 @@ static nami_status check_order(const proof *c, unsigned seen)
     case NAMI_BI:
         return check_backward(c, seen);
     case NAMI_BW:
-        return seen & BIT(NAMI_BI) ? NAMI_OK : object(c, "its input backward (I) has not run");
+        return seen & BIT(NAMI_BI) ? NAMI_OK
+                                   : object(c, "its input backward (I) has not run");
     case NAMI_R:
         if (!(seen & BIT(NAMI_F)))
             return object(c, "its forward has not run");
@@ -162,11 +170,13 @@ static nami_status check_unit(proof *c)
     if (*seen & BIT(a.kind))
         return object(c, "it stands in the list twice");
     if (c->owner[a.unit] >= 0 && c->owner[a.unit] != a.copy)
-        return object(c, "the micro-batch runs in copy %d of the model", c->owner[a.unit]);
+        return object(c, "the micro-batch runs in copy %d of the model",
+                      c->owner[a.unit]);
     uint8_t ended = c->ending[(int64_t)a.copy * c->p->stages + a.stage];
     if (c->s->recipe.weights == NAMI_WEIGHTS_FLUSH) {
         if (is->adds_gradient && (ended & HAS_REDUCE))
-            return object(c, "the gradients of stage %d have been reduced already", a.stage);
+            return object(c, "the gradients of stage %d have been reduced already",
+                          a.stage);
         if (is->compute && (ended & HAS_UPDATE))
             return object(c, "stage %d has been updated already", a.stage);
     }
@@ -181,7 +191,9 @@ static nami_status check_ending(proof *c)
 {
     nami_action a = c->a;
     uint8_t *ended = &c->ending[(int64_t)a.copy * c->p->stages + a.stage];
-    uint8_t bit = a.kind == NAMI_UPDATE ? HAS_UPDATE : a.kind == NAMI_GATHER ? HAS_GATHER : HAS_REDUCE;
+    uint8_t bit = a.kind == NAMI_UPDATE   ? HAS_UPDATE
+                  : a.kind == NAMI_GATHER ? HAS_GATHER
+                                          : HAS_REDUCE;
     if (!c->train)
         return object(c, "an evaluation changes no weights");
     if (a.unit >= 0)
@@ -199,8 +211,9 @@ static nami_status check_ending(proof *c)
 static nami_status check_entry(proof *c)
 {
     if (c->a.kind >= NAMI_KINDS)
-        return nami_fail(NAMI_EPLAN, "position %d, entry %lld: unknown kind of action %d", c->position,
-                         (long long)c->index, c->a.kind);
+        return nami_fail(NAMI_EPLAN,
+                         "position %d, entry %lld: unknown kind of action %d",
+                         c->position, (long long)c->index, c->a.kind);
     NAMI_TRY(check_place(c));
     const char *wrong = nami_versions_see(&c->versions, c->s, c->a);
     if (wrong != NULL)
@@ -225,7 +238,8 @@ static nami_status check_lists(proof *c)
 }
 
 /* Fail because stage, unit, slice lack one of `kinds`. */
-static nami_status lacks(const proof *c, int stage, int64_t unit, int slice, unsigned kinds)
+static nami_status lacks(const proof *c, int stage, int64_t unit, int slice,
+                         unsigned kinds)
 {
     int kind = 0;
     while (!(kinds >> kind & 1u))
@@ -236,8 +250,9 @@ static nami_status lacks(const proof *c, int stage, int64_t unit, int slice, uns
     a.copy = (uint8_t)copy;
     nami_text text = {0};
     nami_action_print(a, &text);
-    nami_status status = nami_fail(NAMI_EPLAN, "position %d: %s is missing from its list",
-                                   nami_place_of(c->p, copy, stage), nami_text_get(&text));
+    nami_status status =
+        nami_fail(NAMI_EPLAN, "position %d: %s is missing from its list",
+                  nami_place_of(c->p, copy, stage), nami_text_get(&text));
     nami_text_free(&text);
     return status;
 }
@@ -266,7 +281,8 @@ static nami_status check_complete(const proof *c)
         return NAMI_OK;
     for (int64_t i = 0; i < (int64_t)c->p->copies * c->p->stages; i++) {
         if ((c->ending[i] & (HAS_REDUCE | HAS_UPDATE)) != (HAS_REDUCE | HAS_UPDATE))
-            return nami_fail(NAMI_EPLAN, "position %d: REDUCE or UPDATE of stage %d is missing",
+            return nami_fail(NAMI_EPLAN,
+                             "position %d: REDUCE or UPDATE of stage %d is missing",
                              c->p->position[i], (int)(i % c->p->stages));
     }
     return NAMI_OK;
@@ -276,11 +292,14 @@ static nami_status check_complete(const proof *c)
 static nami_status check_held(const nami_schedule *s)
 {
     const nami_order *order = nami_order_find(s->recipe.order);
-    for (int p = 0; order != NULL && s->purpose == NAMI_PURPOSE_TRAIN && p < s->place.positions; p++) {
+    for (int p = 0;
+         order != NULL && s->purpose == NAMI_PURPOSE_TRAIN && p < s->place.positions;
+         p++) {
         int64_t most = nami_schedule_held(s, p), promise = order->held(&s->recipe, p);
         if (most > promise)
             return nami_fail(NAMI_EPLAN,
-                             "position %d holds %lld activations of a stage at once, but order \"%s\" "
+                             "position %d holds %lld activations of a stage at once, "
+                             "but order \"%s\" "
                              "promises at most %lld",
                              p, (long long)most, order->name, (long long)promise);
     }
@@ -300,7 +319,8 @@ static nami_status check_sizes(const nami_schedule *s)
                     (s->purpose == NAMI_PURPOSE_TRAIN ? 2 : 1);
     if ((double)entries < needed)
         return nami_fail(NAMI_EPLAN,
-                         "%d stages and %d micro-batches need at least %.0f actions, but there are %lld: "
+                         "%d stages and %d micro-batches need at least %.0f actions, "
+                         "but there are %lld: "
                          "some are missing",
                          s->place.stages, r->microbatches, needed, (long long)entries);
     return NAMI_OK;
@@ -312,7 +332,8 @@ nami_status nami_schedule_validate(const nami_schedule *s)
     const nami_recipe *r = &s->recipe;
     size_t stages = (size_t)s->place.stages, units = (size_t)r->microbatches;
     proof c = {.s = s, .p = &s->place, .train = s->purpose == NAMI_PURPOSE_TRAIN};
-    c.seen = nami_calloc(NAMI_MEM_OTHER, stages * units * (size_t)r->slices, sizeof *c.seen);
+    c.seen =
+        nami_calloc(NAMI_MEM_OTHER, stages * units * (size_t)r->slices, sizeof *c.seen);
     c.ending = nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.copies * stages, 1);
     c.owner = nami_alloc(NAMI_MEM_OTHER, units);
     for (size_t u = 0; u < units; u++)

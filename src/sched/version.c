@@ -31,7 +31,8 @@ const char *nami_versions_see(nami_versions *v, const nami_schedule *s, nami_act
     const nami_semantics *is = nami_semantics_of(a.kind);
     nami_weights policy = s->recipe.weights;
     if (policy == NAMI_WEIGHTS_FLUSH)
-        return a.version == 0 ? NULL : "with a flush there is only version 0 of the weights";
+        return a.version == 0 ? NULL
+                              : "with a flush there is only version 0 of the weights";
     uint8_t *made = &v->made[((int64_t)a.copy * s->place.stages + a.stage) * VERSIONS];
     if (a.kind == NAMI_UPDATE)
         made[a.version] = 1;
@@ -40,10 +41,13 @@ const char *nami_versions_see(nami_versions *v, const nami_schedule *s, nami_act
     if (!made[a.version])
         return "this version of the weights has not been made";
     uint8_t *forward =
-        &v->forward[((int64_t)a.stage * s->recipe.microbatches + a.unit) * s->recipe.slices + a.slice];
+        &v->forward[((int64_t)a.stage * s->recipe.microbatches + a.unit) *
+                        s->recipe.slices +
+                    a.slice];
     if (a.kind == NAMI_F)
         *forward = a.version;
-    else if (*forward != a.version && policy != NAMI_WEIGHTS_NEWEST && policy != NAMI_WEIGHTS_PREDICT)
+    else if (*forward != a.version && policy != NAMI_WEIGHTS_NEWEST &&
+             policy != NAMI_WEIGHTS_PREDICT)
         return "the backward must read the version that its forward read";
     return NULL;
 }

@@ -11,7 +11,8 @@ enum { OUTPUT = 1, GRADIENT = 2 };
 
 typedef struct walk {
     const nami_schedule *s;
-    uint8_t *left;    /* [stages][units][slices]: OUTPUT, GRADIENT of the stage is on its way */
+    uint8_t *
+        left; /* [stages][units][slices]: OUTPUT, GRADIENT of the stage is on its way */
     uint8_t *reduced; /* [stages]: one bit a copy */
     int64_t *next;    /* [positions]: the entry a position stands at */
     bool *asleep;     /* [positions] */
@@ -27,7 +28,8 @@ static uint8_t *left_of(const walk *w, nami_action a, int stage)
 
 static bool fits(const nami_schedule *s, nami_action a, int position)
 {
-    bool known = a.kind < NAMI_KINDS && a.stage < s->place.stages && a.copy < s->place.copies &&
+    bool known = a.kind < NAMI_KINDS && a.stage < s->place.stages &&
+                 a.copy < s->place.copies &&
                  nami_place_of(&s->place, a.copy, a.stage) == position;
     if (!known || !nami_semantics_of(a.kind)->per_unit)
         return known;
@@ -112,7 +114,8 @@ static nami_status explain(const walk *w, int position)
     } else {
         int other = nami_place_of(&w->s->place, a.copy, stage);
         const nami_list *l = &w->s->list[other];
-        nami_text_add(&cause, "the %s of stage %d, micro-batch %d, from position %d, which ",
+        nami_text_add(&cause,
+                      "the %s of stage %d, micro-batch %d, from position %d, which ",
                       what == OUTPUT ? "output" : "gradient", stage, a.unit, other);
         if (w->next[other] < l->count) {
             nami_text_add(&cause, "stands at entry %lld, ", (long long)w->next[other]);
@@ -121,23 +124,26 @@ static nami_status explain(const walk *w, int position)
             nami_text_add(&cause, "is at its end");
         }
     }
-    nami_status status =
-        nami_fail(NAMI_EPLAN, "position %d, entry %lld (%s) waits for ever for %s", position,
-                  (long long)w->next[position], nami_text_get(&text), nami_text_get(&cause));
+    nami_status status = nami_fail(
+        NAMI_EPLAN, "position %d, entry %lld (%s) waits for ever for %s", position,
+        (long long)w->next[position], nami_text_get(&text), nami_text_get(&cause));
     nami_text_free(&text);
     nami_text_free(&cause);
     return status;
 }
 
 /* Advance `position` until it must wait or ends. */
-static nami_status advance(walk *w, int position, void (*visit)(void *, int, int64_t), void *context)
+static nami_status advance(walk *w, int position, void (*visit)(void *, int, int64_t),
+                           void *context)
 {
     const nami_list *l = &w->s->list[position];
     for (; w->next[position] < l->count; w->next[position]++) {
         nami_action a = l->item[w->next[position]];
         if (!fits(w->s, a, position))
-            return nami_fail(NAMI_EPLAN, "position %d, entry %lld: an action of stage %d that is not here",
-                             position, (long long)w->next[position], a.stage);
+            return nami_fail(
+                NAMI_EPLAN,
+                "position %d, entry %lld: an action of stage %d that is not here",
+                position, (long long)w->next[position], a.stage);
         if (!can_run(w, a)) {
             w->asleep[position] = true;
             return NAMI_OK;
@@ -163,7 +169,8 @@ static nami_status go(walk *w, void (*visit)(void *, int, int64_t), void *contex
     return NAMI_OK;
 }
 
-nami_status nami_schedule_walk(const nami_schedule *s, void (*visit)(void *, int, int64_t), void *context)
+nami_status nami_schedule_walk(const nami_schedule *s,
+                               void (*visit)(void *, int, int64_t), void *context)
 {
     size_t positions = (size_t)s->place.positions, stages = (size_t)s->place.stages;
     size_t units = (size_t)s->recipe.microbatches * (size_t)s->recipe.slices;
