@@ -19,9 +19,37 @@ typedef struct nami_layout {
     int64_t batch;                 /* samples a step, over all replicas */
     int64_t micro;                 /* B samples a micro-batch */
     int64_t time;                  /* T tokens a sample */
-    nami_dtype act, wide;
+    nami_dtype act;                /* type of activations; bf16 keeps f32 master parameters */
+    nami_dtype wide;               /* type of parameters, gradients and optimiser state */
     bool recompute;
 } nami_layout;
+
+/* What a layout is made from: the user's wishes. */
+typedef struct nami_layout_request {
+    nami_recipe recipe; /* of one pipeline; its microbatches and recompute are set from the fields below */
+    int64_t batch;      /* samples a step, over all replicas */
+    int microbatches;   /* per step, over all replicas */
+    int replicas;       /* D */
+    int partials;       /* A; 0: as many as replicas */
+    int ranks;          /* must be positions * replicas; 0: not checked (nami plan) */
+    int cuts;           /* 0: cut automatically, so that positions carry nearly equal work; else stages - 1 */
+    const int *cut;     /* [cuts] first block of each stage but the first, ascending */
+    nami_dtype act;
+    bool recompute;
+} nami_layout_request;
+
+/* Check the arithmetic, make and prove the lists, cut the model.
+ *
+ * Local and pure. `out` is zeroed on entry and freed with nami_layout_free; strings of the recipe stay borrowed.
+ * Status: NAMI_EINPUT when numbers do not divide or ranks do not match, NAMI_EPLAN when the schedule or the
+ * number of stages does not admit them; always with the arithmetic. */
+nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m, nami_layout *out);
+
+int nami_layout_stages(const nami_layout *l);
+
+/* Why another D is or is not bit-equal: a sentence for the log, into buf[256]; returns whether the partial sums
+ * of this layout combine in the tree that every D dividing A shares. Local. */
+bool nami_layout_exact(const nami_layout *l, char buf[256]);
 
 /* Bytes of one position, by tag, exactly as the executor will ask for them; and what a table shows. */
 typedef struct nami_budget {
