@@ -17,8 +17,9 @@ static void *field_of(const nami_option *row, void *object)
 static nami_status refuse(const nami_option *row, const char *value, const char *where,
                           const char *expected)
 {
-    return nami_fail(NAMI_EINPUT, "%s: %s.%s = '%.80s': expected %s", where,
-                     row->section, row->key, value, expected);
+    return nami_fail(NAMI_EINPUT, "%s: %s%s%s = '%.80s': expected %s", where,
+                     row->section ? row->section : "--", row->section ? "." : "",
+                     row->key, value, expected);
 }
 
 static nami_status check_range(const nami_option *row, double x, const char *value,

@@ -28,7 +28,7 @@ typedef struct nami_ints {
 } nami_ints;
 
 typedef struct nami_option {
-    const char *section; /* "pipeline" */
+    const char *section; /* "pipeline"; NULL for a flag of the command line */
     const char *key;     /* "positions" */
     nami_option_kind kind;
     size_t offset;           /* of the field in the module's struct */
