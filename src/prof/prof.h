@@ -7,7 +7,11 @@
 #include <stdint.h>
 
 typedef enum nami_phase {
-    NAMI_PHASE_F, NAMI_PHASE_B, NAMI_PHASE_BI, NAMI_PHASE_BW, NAMI_PHASE_R,
+    NAMI_PHASE_F,
+    NAMI_PHASE_B,
+    NAMI_PHASE_BI,
+    NAMI_PHASE_BW,
+    NAMI_PHASE_R,
     NAMI_PHASE_WAIT,   /* nothing to do until a message arrives */
     NAMI_PHASE_REDUCE, /* not hidden behind compute */
     NAMI_PHASE_UPDATE,
@@ -16,7 +20,8 @@ typedef enum nami_phase {
     NAMI_PHASES
 } nami_phase;
 
-const char *nami_phase_name(nami_phase p); /* "forward" */
+/* "forward". Local. */
+const char *nami_phase_name(nami_phase p);
 
 /* One recorded interval; kind, stage and unit as in nami_action (-1: none). */
 typedef struct nami_prof_span {
@@ -29,22 +34,30 @@ typedef struct nami_prof_span {
 typedef struct nami_prof {
     double seconds[NAMI_PHASES]; /* since reset */
     int64_t count[NAMI_PHASES];
-    double flops;                /* executed since reset */
-    nami_prof_span *span;        /* of the last recorded step */
-    int spans, capacity;
-    bool record; /* record spans of the coming step */
+    double flops;         /* executed since reset */
+    nami_prof_span *span; /* [min(spans, capacity)] of the last recorded step */
+    int spans, capacity;  /* spans > capacity: that many were not kept */
+    bool record;          /* record spans of the coming step */
 } nami_prof;
 
 /* `capacity` spans are allocated once; more are dropped and counted in `spans`. Local. */
 void nami_prof_open(nami_prof *p, int capacity);
 void nami_prof_close(nami_prof *p);
+
+/* Forget times and counts, keep spans. Local. */
 void nami_prof_reset(nami_prof *p);
 
-/* Add an interval to a phase; and a span when recording. Local; no allocation. */
-void nami_prof_add(nami_prof *p, nami_phase phase, double start, double end);
-void nami_prof_mark(nami_prof *p, uint8_t kind, uint16_t stage, int32_t unit, double start, double end);
+/* A recorded step begins: forget spans. Local. */
+void nami_prof_begin(nami_prof *p);
 
-/* Hardware and software counters through PAPI. text: "available: ..." or "unavailable, because ...". Local. */
-const char *nami_prof_counters(void);
+/* Spans kept: min(spans, capacity). Local. */
+int nami_prof_kept(const nami_prof *p);
+
+/* Add an interval to a phase. Local; no allocation. */
+void nami_prof_add(nami_prof *p, nami_phase phase, double start, double end);
+
+/* Add a span when recording. Local; no allocation. */
+void nami_prof_mark(nami_prof *p, uint8_t kind, uint16_t stage, int32_t unit,
+                    double start, double end);
 
 #endif
