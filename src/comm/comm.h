@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/text.h"
 
 typedef struct nami_comm nami_comm;
 
@@ -20,24 +21,55 @@ typedef struct nami_comm nami_comm;
  * Collective. Detects N singletons started by another MPI's launcher (PMI_SIZE, OMPI_COMM_WORLD_SIZE,
  * SLURM_NTASKS say more than MPI's size): NAMI_EENV with that explanation. */
 nami_status nami_comm_open(int *argc, char ***argv, nami_comm **out);
-void nami_comm_close(nami_comm *c); /* Collective. */
+void nami_comm_close(nami_comm *c); /* Collective; NULL allowed. Ends MPI. */
 
 int nami_comm_rank(const nami_comm *c);
 int nami_comm_size(const nami_comm *c);
 int nami_comm_node_size(const nami_comm *c);  /* ranks on this node */
 int nami_comm_node_rank(const nami_comm *c);  /* own number among them */
 bool nami_comm_oversubscribed(const nami_comm *c); /* more runnable threads than cores in the affinity mask union */
-const char *nami_comm_version(void);          /* one line of the MPI library */
+const char *nami_comm_version(void);          /* one line of the MPI library; works before nami_comm_open */
 
-/* Make all ranks agree on the worst status (largest code); rank 0 prints the first failing rank's sentence once.
- * Collective. Returns the agreed status; NAMI_OK only if every rank passed it. */
+/* Tell how many threads this rank computes with (1 until told), so that waiting is polite when threads outnumber
+ * cores. Collective on c. */
+void nami_comm_threads(nami_comm *c, int threads);
+
+/* Where a rank runs. */
+typedef struct nami_place {
+    char host[64];
+    char cores[128]; /* affinity mask, "0-3,8"; ends in "..." when it was cut */
+    int core_count;  /* cores of the mask */
+    int threads;     /* as told by nami_comm_threads */
+    int node_cores;  /* cores of the union of the masks of all ranks on its node */
+    int node_ranks;  /* ranks on its node */
+} nami_place;
+
+/* [all: size] in rank order, on every rank. Collective on c. */
+void nami_comm_places(nami_comm *c, nami_place *all);
+
+/* Append one sentence a line for what will make ranks slow each other: more threads than cores on a node, a rank with
+ * more threads than its mask has cores. Nothing when all is well. Local: place is from nami_comm_places. */
+void nami_place_warnings(const nami_place *place, int size, nami_text *out);
+
+/* From now on the blocking collectives below give up when they wait longer than `seconds` (0: for ever; 600 until told):
+ * the program ends with exit code 7 and one sentence that says who waits for whom in `phase`.
+ * Local; `phase` is copied, and should be equal on all ranks. */
+void nami_comm_phase(nami_comm *c, const char *phase, double seconds);
+
+/* Make all ranks agree on the worst status (largest code); rank 0 prints the first failing rank's sentence once, and
+ * the sentence is cleared. Collective. Returns the agreed status; NAMI_OK only if every rank passed it. */
 nami_status nami_agree(nami_comm *c, nami_status own);
 
-/* Collectives on small host data, for set-up and step ends. Collective on c. */
-void nami_comm_broadcast(nami_comm *c, void *data, size_t bytes, int root);
+/* The same without printing: the sentence of the first rank that failed worst is recorded on all ranks.
+ * For modules whose callers decide what a failure means. c NULL: returns own. Collective on c. */
+nami_status nami_comm_settle(nami_comm *c, nami_status own);
+
+/* Collectives on host data, for set-up and step ends; they wait politely. Collective on c. */
+void nami_comm_broadcast(nami_comm *c, void *data, size_t bytes, int root); /* any size */
 void nami_comm_gather(nami_comm *c, const void *own, size_t bytes, void *all); /* everyone gets size * bytes, rank order */
 void nami_comm_barrier(nami_comm *c); /* polite */
 double nami_comm_max(nami_comm *c, double x);
+double nami_comm_min(nami_comm *c, double x);
 int64_t nami_comm_sum(nami_comm *c, int64_t x);
 
 /* Start summing `count` doubles elementwise where at most one rank has a nonzero entry (so: exact); poll with
@@ -79,8 +111,13 @@ size_t nami_reducer_bytes(const nami_reducer *r); /* memory it holds on this ran
 void nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide);
 bool nami_reducer_poll(nami_reducer *r); /* advance; true when all started sums are complete */
 
-/* Value of a fixed binary tree over leaves [first, last): the largest power of two below the count goes left.
- * Used for partials too: a replica's interval is a node of the tree over all leaves iff this says so. */
+/* The fixed binary tree over `leaves`: the largest power of two below the count goes left, the rest right.
+ * Whether the interval [first, last) is a node of it: then a replica may sum its partials [first, last) with
+ * nami_tree_sum and the reducer's sum over replicas of equal size gives the value of the whole tree. */
 bool nami_tree_is_node(int leaves, int first, int last);
+
+/* out [count] = sum of leaf[i] [count] in the order of that tree; f32: wide = 4, f64: wide = 8. `out` may be leaf[0],
+ * and no other leaf. leaves >= 1. Local. */
+void nami_tree_sum(const void *const *leaf, int leaves, void *out, int64_t count, int wide);
 
 #endif

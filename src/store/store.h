@@ -16,8 +16,8 @@ typedef struct nami_store nami_store;
 
 /* Create `path` (replacing), or open it to read. c NULL: this process alone, no MPI (importers, tools).
  * Status: NAMI_EINPUT missing or not HDF5 or truncated; NAMI_EENV the file system refuses (with its reason). */
-nami_status nami_store_create(const nami_comm *c, const char *path, nami_store **out);
-nami_status nami_store_open(const nami_comm *c, const char *path, nami_store **out);
+nami_status nami_store_create(nami_comm *c, const char *path, nami_store **out);
+nami_status nami_store_open(nami_comm *c, const char *path, nami_store **out);
 /* Flush, and close; after create also fsync (data is on disk on return). */
 nami_status nami_store_close(nami_store *s);
 
