@@ -10,18 +10,16 @@ static const nami_order *const orders[] = {
     &nami_order_wave,      &nami_order_wave_paper, &nami_order_template,
 };
 
+/* clang-format off */
 #define FLUSH NAMI_WEIGHTS_FLUSH, NAMI_SPLIT_MICROBATCH
 static const nami_preset presets[] = {
-    {"gpipe",        "all forwards, then all backwards",              NAMI_PLACE_LINEAR,  "fill-drain",
-     FLUSH                                                                                                    },
-    {"dapple",       "one forward, one backward (1F1B) with a flush", NAMI_PLACE_LINEAR,
-     "1f1b",                                                                                             FLUSH},
-    {"interleaved",  "1F1B over V chunks a position",                 NAMI_PLACE_LOOPING, "interleaved",
-     FLUSH                                                                                                    },
-    {"hanayo",       "W waves through 2W chunks a position",          NAMI_PLACE_WAVE,    "wave",        FLUSH},
-    {"hanayo-paper", "the waves as the Hanayo paper draws them",      NAMI_PLACE_WAVE,
-     "wave-paper",                                                                                       FLUSH},
+    {"gpipe", "all forwards, then all backwards", NAMI_PLACE_LINEAR, "fill-drain", FLUSH},
+    {"dapple", "one forward, one backward (1F1B), with a flush", NAMI_PLACE_LINEAR, "1f1b", FLUSH},
+    {"interleaved", "1F1B over V chunks a position", NAMI_PLACE_LOOPING, "interleaved", FLUSH},
+    {"hanayo", "W waves through 2W chunks a position", NAMI_PLACE_WAVE, "wave", FLUSH},
+    {"hanayo-paper", "the waves as their paper draws them", NAMI_PLACE_WAVE, "wave-paper", FLUSH},
 };
+/* clang-format on */
 
 int nami_orders(void)
 {

@@ -167,7 +167,9 @@ int64_t nami_schedule_messages(const nami_schedule *s);
 void nami_schedule_print(const nami_schedule *s, nami_text *out);
 void nami_schedule_csv(const nami_schedule *s, nami_text *out);
 
-/* Read either form; '#' starts a comment, an empty cell of a CSV is an idle slot. Placement is derived from which position runs which stage.
+/* Read either form; '#' starts a comment, an empty cell of a CSV is an idle slot. The placement is derived
+ * from which position runs which stage. A wrong placement or word is refused here, a wrong order by
+ * nami_schedule_validate.
  * Local. Status: NAMI_EINPUT with position, line, word and reason. */
 nami_status nami_schedule_read(const char *text, const char *where, nami_schedule *out);
 nami_status nami_schedule_read_file(const char *path, nami_schedule *out);
