@@ -19,7 +19,7 @@ static const nami_option rows[] = {
      .fallback = "hanayo",
      .help = "Named schedule: gpipe, dapple, interleaved, hanayo, hanayo-paper, or "
              "file:PATH. It "
-             "presets placement, order, weights and split."          },
+             "presets placement, order, weights and split."},
     {.section = "pipeline",
      .key = "positions",
      .kind = NAMI_OPTION_INT,
@@ -69,7 +69,7 @@ static const nami_option rows[] = {
      .offset = FIELD(recompute),
      .fallback = "no",
      .help = "Keep only the input of each block and run its forward again in the "
-             "backward."                                                 },
+             "backward."},
     {.section = "pipeline",
      .key = "placement",
      .kind = NAMI_OPTION_CHOICE,
@@ -84,7 +84,7 @@ static const nami_option rows[] = {
      .fallback = "",
      .help = "When each forward and backward runs: fill-drain, 1f1b, interleaved, "
              "wave, wave-paper, "
-             "one-by-one; empty: the schedule's."                                      },
+             "one-by-one; empty: the schedule's."},
     {.section = "pipeline",
      .key = "weights",
      .kind = NAMI_OPTION_CHOICE,
@@ -106,14 +106,14 @@ static const nami_option rows[] = {
      .kind = NAMI_OPTION_INTS,
      .offset = FIELD(stage_replicas),
      .fallback = "",
-     .help = "Replicas of each stage, as 4-3-1; not supported yet."                          },
+     .help = "Replicas of each stage, as 4-3-1; not supported yet."},
     {.section = "pipeline",
      .key = "cuts",
      .kind = NAMI_OPTION_INTS,
      .offset = FIELD(cuts),
      .fallback = "",
      .help = "First block of each stage, starting with 0; empty: balanced by the "
-             "partitioner."                                             },
+             "partitioner."},
     {.section = "pipeline",
      .key = "depth",
      .kind = NAMI_OPTION_INTS,

@@ -12,21 +12,31 @@
 
 #include "base/memory.h"
 
-static const char *const forward[NAMI_SHADES] = {"#b9d6f2", "#8fbde8", "#64a1db", "#3d85c8",
-                                                 "#2569ab", "#1a4f86", "#123b66", "#0b2848"};
-static const char *const backward[NAMI_SHADES] = {"#ffdcae", "#ffc37d", "#fca54d", "#f08723",
-                                                  "#d56c10", "#ae550b", "#864108", "#5f2e06"};
-static const char *const weight[NAMI_SHADES] = {"#c5e8c8", "#9ad6a0", "#6cc076", "#45a653",
-                                                "#2f883d", "#226b2f", "#185023", "#0f3617"};
-static const char *const again[NAMI_SHADES] = {"#d9d2ec", "#c0b3e0", "#a692d2", "#8c74c3",
-                                               "#7359b0", "#5b4493", "#463472", "#322552"};
+static const char *const forward[NAMI_SHADES] = {"#b9d6f2", "#8fbde8", "#64a1db",
+                                                 "#3d85c8", "#2569ab", "#1a4f86",
+                                                 "#123b66", "#0b2848"};
+static const char *const backward[NAMI_SHADES] = {"#ffdcae", "#ffc37d", "#fca54d",
+                                                  "#f08723", "#d56c10", "#ae550b",
+                                                  "#864108", "#5f2e06"};
+static const char *const weight[NAMI_SHADES] = {"#c5e8c8", "#9ad6a0", "#6cc076",
+                                                "#45a653", "#2f883d", "#226b2f",
+                                                "#185023", "#0f3617"};
+static const char *const again[NAMI_SHADES] = {"#d9d2ec", "#c0b3e0", "#a692d2",
+                                               "#8c74c3", "#7359b0", "#5b4493",
+                                               "#463472", "#322552"};
 
 /* The first of `count` shades used to the darkest: spread over the lighter six. */
 static int spread(int index, int shades)
 {
-    static const int table[NAMI_SHADES + 1][NAMI_SHADES] = {
-        {0}, {2}, {1, 3}, {0, 2, 4}, {0, 1, 3, 4}, {0, 1, 2, 3, 4}, {0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5, 6},
-        {0, 1, 2, 3, 4, 5, 6, 7}};
+    static const int table[NAMI_SHADES + 1][NAMI_SHADES] = {{0},
+                                                            {2},
+                                                            {1, 3},
+                                                            {0, 2, 4},
+                                                            {0, 1, 3, 4},
+                                                            {0, 1, 2, 3, 4},
+                                                            {0, 1, 2, 3, 4, 5},
+                                                            {0, 1, 2, 3, 4, 5, 6},
+                                                            {0, 1, 2, 3, 4, 5, 6, 7}};
     return table[shades][index];
 }
 
@@ -96,7 +106,8 @@ static int shade_of(const nami_palette *c, int position, nami_action a)
     return index < c->shades ? (int)index : c->shades - 1;
 }
 
-bool nami_palette_class(const nami_palette *c, int position, nami_action a, char name[8])
+bool nami_palette_class(const nami_palette *c, int position, nami_action a,
+                        char name[8])
 {
     switch (a.kind) {
     case NAMI_F:
@@ -141,7 +152,8 @@ int nami_palette_entries(void)
     return 7;
 }
 
-bool nami_palette_entry(const nami_palette *c, int i, const char **name, const char **text)
+bool nami_palette_entry(const nami_palette *c, int i, const char **name,
+                        const char **text)
 {
     const bool *u = c->used;
     const struct {
@@ -152,9 +164,11 @@ bool nami_palette_entry(const nami_palette *c, int i, const char **name, const c
         {"b0", u[NAMI_BI] ? "backward (input)" : "backward", u[NAMI_B] || u[NAMI_BI]},
         {"w0", "backward (weights)", u[NAMI_BW]},
         {"a0", "recomputation", u[NAMI_R]},
-        {"c", "message under way", u[NAMI_SEND_F] || u[NAMI_RECV_F] || u[NAMI_SEND_B] || u[NAMI_RECV_B]},
+        {"c", "message under way",
+         u[NAMI_SEND_F] || u[NAMI_RECV_F] || u[NAMI_SEND_B] || u[NAMI_RECV_B]},
         {"u", "update", u[NAMI_UPDATE]},
-        {"s", "sum of gradients", u[NAMI_REDUCE] || u[NAMI_REDUCE_SCATTER] || u[NAMI_GATHER]},
+        {"s", "sum of gradients",
+         u[NAMI_REDUCE] || u[NAMI_REDUCE_SCATTER] || u[NAMI_GATHER]},
     };
     *name = entry[i].name;
     *text = entry[i].text;
@@ -167,7 +181,9 @@ void nami_palette_style(const nami_palette *c, nami_text *out)
     const char *const *const table[] = {forward, backward, weight, again};
     for (int k = 0; k < 4; k++) {
         for (int i = 0; i < c->shades; i++)
-            nami_text_add(out, ".%c%d{fill:%s}", letter[k], i, table[k][spread(i, c->shades)]);
+            nami_text_add(out, ".%c%d{fill:%s}", letter[k], i,
+                          table[k][spread(i, c->shades)]);
     }
-    nami_text_add(out, ".r{fill:#eef0f2}.u{fill:#c2255c}.c{fill:#868e96}.s{fill:#7048e8}");
+    nami_text_add(out,
+                  ".r{fill:#eef0f2}.u{fill:#c2255c}.c{fill:#868e96}.s{fill:#7048e8}");
 }

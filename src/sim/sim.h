@@ -12,14 +12,16 @@
  * unless stage_f/stage_bi/stage_bw give each stage its own. B costs BI + BW; with recomputation inside the
  * backward, B and BI cost one forward more. */
 typedef struct nami_cost {
-    double tf, tbi, tbw;    /* forward, backward-input, backward-weight of one position's share */
+    double tf, tbi,
+        tbw; /* forward, backward-input, backward-weight of one position's share */
     const double *stage_f;  /* [stages] or NULL: own time of each stage */
     const double *stage_bi; /* [stages] */
     const double *stage_bw; /* [stages] */
     double latency;         /* T_C: per message */
     double bandwidth;       /* bytes per time unit; 0 = infinite */
     const double *bytes;    /* [stages] of the message behind stage s, or NULL = 0 */
-    double update, reduce;  /* time of UPDATE and REDUCE of one position; 0. REDUCEs of a position run one after
+    double update,
+        reduce; /* time of UPDATE and REDUCE of one position; 0. REDUCEs of a position run one after
                                the other beside the computation; an UPDATE waits for that of its stage */
 } nami_cost;
 
@@ -38,13 +40,15 @@ typedef struct nami_timeline {
 } nami_timeline;
 
 typedef struct nami_prediction {
-    double makespan;        /* first start to last end over all positions */
-    double bubble;          /* idle / (P * makespan) */
-    double span_bubble;     /* largest over positions of idle between own first and last action / own span */
-    double *idle;           /* [positions] makespan - busy */
-    double *busy;           /* [positions] */
-    double *peak;           /* [positions] activations in flight, in M_a (a stage counts P/S) */
-    double *weights;        /* [positions] weights held, in model/P: copies of the model x versions */
+    double makespan; /* first start to last end over all positions */
+    double bubble;   /* idle / (P * makespan) */
+    double
+        span_bubble; /* largest over positions of idle between own first and last action / own span */
+    double *idle; /* [positions] makespan - busy */
+    double *busy; /* [positions] */
+    double *peak; /* [positions] activations in flight, in M_a (a stage counts P/S) */
+    double *
+        weights; /* [positions] weights held, in model/P: copies of the model x versions */
     int64_t messages;       /* over all positions, both directions */
     nami_timeline timeline; /* filled when asked for */
 } nami_prediction;
@@ -53,8 +57,8 @@ typedef struct nami_prediction {
  * in units of one stage, so that with whole numbers as costs nothing is rounded before the last division.
  * Local; `out` is freed with nami_prediction_free (also after a failure).
  * Status: NAMI_EPLAN when the lists cannot finish. */
-nami_status nami_simulate(const nami_schedule *s, const nami_cost *cost, bool want_timeline,
-                          nami_prediction *out);
+nami_status nami_simulate(const nami_schedule *s, const nami_cost *cost,
+                          bool want_timeline, nami_prediction *out);
 void nami_prediction_free(nami_prediction *p);
 void nami_timeline_free(nami_timeline *t);
 
@@ -67,7 +71,8 @@ double nami_timeline_bubble(const nami_timeline *t);
 /* Picture of a timeline: micro-batch numbers, colours for F, B, BI, BW, communication, legend, axis in
  * `unit` ("s" is shown as ms or us where that reads better; "" for none). Boxes too many to draw one by one are
  * condensed to shares of time, rows too many are left out, and a note says so. Appended to `out`. Local. */
-void nami_timeline_svg(const nami_timeline *t, const char *title, const char *unit, nami_text *out);
+void nami_timeline_svg(const nami_timeline *t, const char *title, const char *unit,
+                       nami_text *out);
 
 /* Text picture of at most `columns` characters a line; Chrome/Perfetto trace (times in seconds). Local. */
 void nami_timeline_text(const nami_timeline *t, int columns, nami_text *out);

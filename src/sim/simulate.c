@@ -17,9 +17,11 @@ typedef struct place_state {
 typedef struct simulation {
     const nami_schedule *s;
     const nami_cost *cost;
-    double scale;        /* times are kept in units of 1/scale: S/P for uniform costs, else 1 */
-    double *left[2];     /* [stages][units][slices] when output, gradient left its stage */
-    double *posted[2];   /* the same: when the receive of it was posted; NULL without communication */
+    double
+        scale; /* times are kept in units of 1/scale: S/P for uniform costs, else 1 */
+    double *left[2]; /* [stages][units][slices] when output, gradient left its stage */
+    double *posted
+        [2]; /* the same: when the receive of it was posted; NULL without communication */
     double *reduced;     /* [copies][stages] end of its REDUCE */
     place_state *place;  /* [positions] */
     nami_timeline *line; /* NULL when not asked for */
@@ -40,7 +42,8 @@ static double own(const double *table, double uniform, int stage)
 static double duration(const simulation *m, nami_action a)
 {
     const nami_cost *c = m->cost;
-    double share = m->scale == 1.0 ? (double)m->s->place.positions / m->s->place.stages : 1.0;
+    double share =
+        m->scale == 1.0 ? (double)m->s->place.positions / m->s->place.stages : 1.0;
     double f = own(c->stage_f, c->tf * share, a.stage);
     double bi = own(c->stage_bi, c->tbi * share, a.stage);
     double bw = own(c->stage_bw, c->tbw * share, a.stage);
@@ -74,16 +77,19 @@ static double travel(const simulation *m, int b)
     return (c->latency + (c->bandwidth > 0.0 ? bytes / c->bandwidth : 0.0)) * m->scale;
 }
 
-static void record(const simulation *m, int position, nami_action a, double start, double end)
+static void record(const simulation *m, int position, nami_action a, double start,
+                   double end)
 {
     if (m->line == NULL)
         return;
     int64_t *count = &m->line->count[position];
-    m->line->span[position][(*count)++] = (nami_span){.action = a, .start = start, .end = end};
+    m->line->span[position][(*count)++] =
+        (nami_span){.action = a, .start = start, .end = end};
 }
 
 /* When what stage `from` made (0: output, 1: gradient) is there for action `a`. */
-static double arrival(const simulation *m, nami_action a, int from, int direction, int position)
+static double arrival(const simulation *m, nami_action a, int from, int direction,
+                      int position)
 {
     double left = m->left[direction][at(m, a, from)];
     if (nami_place_of(&m->s->place, a.copy, from) == position)
@@ -184,7 +190,8 @@ static void open_timeline(const nami_schedule *s, nami_timeline *t)
     t->span = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *t->span);
     t->count = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *t->count);
     for (size_t p = 0; p < positions; p++) /* a message for each action at most */
-        t->span[p] = nami_alloc(NAMI_MEM_OTHER, 2 * (size_t)s->list[p].count * sizeof(nami_span));
+        t->span[p] = nami_alloc(NAMI_MEM_OTHER,
+                                2 * (size_t)s->list[p].count * sizeof(nami_span));
 }
 
 static void close_timeline(const simulation *m)
@@ -225,7 +232,8 @@ static void summarise(const simulation *m, nami_prediction *out)
         out->busy[p] = q->busy / m->scale;
         if (span > 0.0)
             out->span_bubble = fmax(out->span_bubble, (span - q->busy) / span);
-        out->peak[p] = (double)nami_schedule_held(m->s, p) / (chunks * m->s->recipe.slices);
+        out->peak[p] =
+            (double)nami_schedule_held(m->s, p) / (chunks * m->s->recipe.slices);
         out->weights[p] = weights_on(&m->s->place, p) / chunks;
     }
     out->makespan = makespan / m->scale;
@@ -256,7 +264,8 @@ static void open_simulation(simulation *m)
         if (s->communicates)
             m->posted[d] = nami_calloc(NAMI_MEM_OTHER, values, sizeof(double));
     }
-    m->reduced = nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.copies * stages, sizeof(double));
+    m->reduced =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.copies * stages, sizeof(double));
     m->place = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *m->place);
     for (size_t p = 0; p < positions; p++)
         m->place[p].first = INFINITY;
@@ -272,8 +281,8 @@ static void close_simulation(simulation *m)
     nami_free(m->place);
 }
 
-nami_status nami_simulate(const nami_schedule *s, const nami_cost *cost, bool want_timeline,
-                          nami_prediction *out)
+nami_status nami_simulate(const nami_schedule *s, const nami_cost *cost,
+                          bool want_timeline, nami_prediction *out)
 {
     simulation m = {.s = s, .cost = cost};
     open_simulation(&m);

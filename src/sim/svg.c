@@ -77,8 +77,8 @@ static void add_number(nami_text *out, const char *name, double value)
     nami_text_add(out, " %s=\"%.7g\"", name, rounded);
 }
 
-static void add_rectangle(const picture *v, const char *colour, double x, double y, double width,
-                          double height, bool closed)
+static void add_rectangle(const picture *v, const char *colour, double x, double y,
+                          double width, double height, bool closed)
 {
     nami_text_add(v->out, "<rect");
     add_number(v->out, "x", x);
@@ -89,8 +89,8 @@ static void add_rectangle(const picture *v, const char *colour, double x, double
 }
 
 /* Micro-batch number in the middle of a box, where it fits. */
-static void add_label(const picture *v, const nami_span *s, const char *colour, double x, double y,
-                      double width, double height)
+static void add_label(const picture *v, const nami_span *s, const char *colour,
+                      double x, double y, double width, double height)
 {
     double size = fmin(13.0, height * 0.6);
     char label[16];
@@ -107,15 +107,17 @@ static void add_label(const picture *v, const nami_span *s, const char *colour, 
     add_number(v->out, "x", x + width / 2);
     add_number(v->out, "y", y + height / 2 + size * 0.36);
     add_number(v->out, "font-size", size);
-    nami_text_add(v->out, " class=\"n %s\">%s</text>\n", nami_palette_dark(&v->palette, colour) ? "l" : "d", label);
+    nami_text_add(v->out, " class=\"n %s\">%s</text>\n",
+                  nami_palette_dark(&v->palette, colour) ? "l" : "d", label);
 }
 
 static void add_tooltip(const picture *v, const nami_span *s)
 {
     nami_text_add(v->out, "<title>");
     nami_action_print(s->action, v->out);
-    nami_text_add(v->out, ": %.6g to %.6g %s</title></rect>\n", (s->start - v->start) * v->factor,
-                  (s->end - v->start) * v->factor, v->unit);
+    nami_text_add(v->out, ": %.6g to %.6g %s</title></rect>\n",
+                  (s->start - v->start) * v->factor, (s->end - v->start) * v->factor,
+                  v->unit);
 }
 
 static void add_box(picture *v, int row, int position, const nami_span *s)
@@ -163,7 +165,8 @@ static void add_condensed(picture *v, int row, int position)
 {
     char colour[SHARES][16] = {"", "", "", "u"};
     for (int k = 0; k < SHARES - 1; k++)
-        snprintf(colour[k], sizeof colour[k], "%c%d", "fbw"[k], v->palette.shades / 2);
+        snprintf(colour[k], sizeof colour[k], "%c%d", "fbw"[k],
+                 v -> palette.shades / 2);
     int slices = SLICES_MOST / v->rows;
     slices = slices > (int)v->width ? (int)v->width : slices;
     double step = (v->end - v->start) / slices;
@@ -184,7 +187,8 @@ static void add_condensed(picture *v, int row, int position)
             double height = fmin(share[k], 1.0) * v->row;
             y -= height;
             if (height > 0.05)
-                add_rectangle(v, colour[k], x_of(v, from), y, v->width / slices + 0.1, height, true);
+                add_rectangle(v, colour[k], x_of(v, from), y, v->width / slices + 0.1,
+                              height, true);
         }
     }
 }
@@ -220,7 +224,8 @@ static void add_row(picture *v, int row)
     add_number(v->out, "x", LEFT + v->width + 8);
     add_number(v->out, "y", y + v->row / 2 + size * 0.36);
     add_number(v->out, "font-size", size);
-    nami_text_add(v->out, " class=\"m\">idle %.1f %%</text>\n", 100.0 * idle_of(v, position));
+    nami_text_add(v->out, " class=\"m\">idle %.1f %%</text>\n",
+                  100.0 * idle_of(v, position));
     if (v->condensed) {
         add_condensed(v, row, position);
         return;
@@ -243,9 +248,11 @@ static void add_axis(const picture *v)
     double step = span > 0.0 ? nice_step(span, (int)(v->width / 90.0)) : 1.0;
     for (int i = 0; i * step <= span * (1.0 + 1e-9); i++) {
         double x = x_of(v, v->start + i * step / v->factor);
-        nami_text_add(v->out, "<path class=\"g\" d=\"M%.2f %dV%.2f\"/>\n", x, TOP - 4, bottom + 4);
+        nami_text_add(v->out, "<path class=\"g\" d=\"M%.2f %dV%.2f\"/>\n", x, TOP - 4,
+                      bottom + 4);
         nami_text_add(v->out,
-                      "<text x=\"%.2f\" y=\"%.2f\" font-size=\"11\" text-anchor=\"middle\">%.6g%s%s"
+                      "<text x=\"%.2f\" y=\"%.2f\" font-size=\"11\" "
+                      "text-anchor=\"middle\">%.6g%s%s"
                       "</text>\n",
                       x, bottom + 18, i * step, *v->unit != '\0' ? " " : "", v->unit);
     }
@@ -286,16 +293,19 @@ static void choose_size(picture *v)
 
 static void add_head(const picture *v, const char *title)
 {
-    nami_text_add(v->out, "<text x=\"%d\" y=\"30\" font-size=\"18\" font-weight=\"600\">", LEFT);
+    nami_text_add(
+        v->out, "<text x=\"%d\" y=\"30\" font-size=\"18\" font-weight=\"600\">", LEFT);
     add_escaped(v->out, title);
-    nami_text_add(v->out, "</text>\n<text x=\"%d\" y=\"50\" font-size=\"13\" class=\"m\">", LEFT);
-    nami_text_add(v->out, "bubble %.2f %%, makespan %.6g%s%s", 100.0 * nami_timeline_bubble(v->t),
-                  (v->end - v->start) * v->factor, *v->unit != '\0' ? " " : "", v->unit);
+    nami_text_add(
+        v->out, "</text>\n<text x=\"%d\" y=\"50\" font-size=\"13\" class=\"m\">", LEFT);
+    nami_text_add(v->out, "bubble %.2f %%, makespan %.6g%s%s",
+                  100.0 * nami_timeline_bubble(v->t), (v->end - v->start) * v->factor,
+                  *v->unit != '\0' ? " " : "", v->unit);
     if (v->condensed)
         nami_text_add(v->out, "; too many boxes to draw: heights are shares of time");
     if (v->rows < v->t->positions)
-        nami_text_add(v->out, "; %d of %d positions shown, the first and the last", v->rows,
-                      v->t->positions);
+        nami_text_add(v->out, "; %d of %d positions shown, the first and the last",
+                      v->rows, v->t->positions);
     nami_text_add(v->out, "</text>\n");
 }
 
@@ -303,7 +313,8 @@ static void add_head(const picture *v, const char *title)
 static void add_entry(const picture *v, const char *colour, const char *text, double *x)
 {
     add_rectangle(v, colour, *x, 64.0, 14.0, 14.0, true);
-    nami_text_add(v->out, "<text x=\"%.1f\" y=\"75.5\" font-size=\"12\">%s</text>\n", *x + 19.0, text);
+    nami_text_add(v->out, "<text x=\"%.1f\" y=\"75.5\" font-size=\"12\">%s</text>\n",
+                  *x + 19.0, text);
     *x += 19.0 + 7.0 * (double)strlen(text) + 16.0;
 }
 
@@ -318,7 +329,8 @@ static void add_legend(const picture *v)
     add_entry(v, "r", "idle", &x);
     if (v->palette.shades > 1 && !v->condensed) {
         nami_text_add(v->out,
-                      "<text x=\"%.1f\" y=\"75.5\" font-size=\"12\" class=\"m\">stages of a position, "
+                      "<text x=\"%.1f\" y=\"75.5\" font-size=\"12\" class=\"m\">stages "
+                      "of a position, "
                       "first to last:</text>\n",
                       x);
         x += 206.0;
@@ -330,7 +342,8 @@ static void add_legend(const picture *v)
     }
 }
 
-void nami_timeline_svg(const nami_timeline *t, const char *title, const char *unit, nami_text *out)
+void nami_timeline_svg(const nami_timeline *t, const char *title, const char *unit,
+                       nami_text *out)
 {
     picture v = {.t = t, .out = out};
     nami_timeline_range(t, &v.start, &v.end);
@@ -338,14 +351,17 @@ void nami_timeline_svg(const nami_timeline *t, const char *title, const char *un
     choose_unit(&v, unit);
     nami_palette_open(&v.palette, t);
     double width = LEFT + v.width + RIGHT, height = y_of(&v, v.rows) - v.gap + BOTTOM;
-    nami_text_add(out,
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-                  "viewBox=\"0 0 %.0f %.0f\">\n<style>text{font-family:\"DejaVu Sans\",Helvetica,Arial,"
-                  "sans-serif;fill:#212529}.m{fill:#5c6670}.n{text-anchor:middle}.l{fill:#fff}"
-                  ".d{fill:#1a1e21}.g{stroke:#adb5bd;stroke-width:.6;stroke-dasharray:2 3}",
-                  width, height, width, height);
+    nami_text_add(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+        "viewBox=\"0 0 %.0f %.0f\">\n<style>text{font-family:\"DejaVu "
+        "Sans\",Helvetica,Arial,"
+        "sans-serif;fill:#212529}.m{fill:#5c6670}.n{text-anchor:middle}.l{fill:#fff}"
+        ".d{fill:#1a1e21}.g{stroke:#adb5bd;stroke-width:.6;stroke-dasharray:2 3}",
+        width, height, width, height);
     nami_palette_style(&v.palette, out);
-    nami_text_add(out, "</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
+    nami_text_add(out,
+                  "</style>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n");
     add_head(&v, title);
     add_legend(&v);
     for (int row = 0; row < v.rows; row++)

@@ -75,7 +75,8 @@ void nami_timeline_text(const nami_timeline *t, int columns, nami_text *out)
         int64_t i = 0;
         for (int c = 0; c < width; c++) {
             double middle = start + (end - start) * (c + 0.5) / width;
-            while (i < t->count[p] && (t->span[p][i].end <= middle || !is_busy(t->span[p][i].action)))
+            while (i < t->count[p] &&
+                   (t->span[p][i].end <= middle || !is_busy(t->span[p][i].action)))
                 i++;
             bool inside = i < t->count[p] && t->span[p][i].start <= middle;
             row[c] = inside ? letter_of(t->span[p][i].action) : '.';
@@ -83,14 +84,16 @@ void nami_timeline_text(const nami_timeline *t, int columns, nami_text *out)
         row[width] = '\0';
         nami_text_add(out, "position %3d  %s\n", p, row);
     }
-    nami_text_add(out,
-                  "0-9 forward, a-j backward of micro-batch 0-9 (last digit), w weight gradient, "
-                  "r recomputation, U update, . idle\n");
+    nami_text_add(
+        out,
+        "0-9 forward, a-j backward of micro-batch 0-9 (last digit), w weight gradient, "
+        "r recomputation, U update, . idle\n");
     nami_free(row);
 }
 
 /* One event of a trace; `lane` 0 computation, 1 communication. */
-static void add_event(const nami_span *s, int position, const char *comma, nami_text *out)
+static void add_event(const nami_span *s, int position, const char *comma,
+                      nami_text *out)
 {
     nami_text name = {0};
     nami_action_print(s->action, &name);
@@ -102,7 +105,8 @@ static void add_event(const nami_span *s, int position, const char *comma, nami_
     nami_text_number(out, s->start * 1e6);
     nami_text_add(out, ",\"dur\":");
     nami_text_number(out, (s->end - s->start) * 1e6);
-    nami_text_add(out, ",\"args\":{\"stage\":%d,\"unit\":%d}}", s->action.stage, s->action.unit);
+    nami_text_add(out, ",\"args\":{\"stage\":%d,\"unit\":%d}}", s->action.stage,
+                  s->action.unit);
     nami_text_free(&name);
 }
 
@@ -111,10 +115,11 @@ void nami_timeline_trace(const nami_timeline *t, nami_text *out)
     const char *comma = "";
     nami_text_add(out, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     for (int p = 0; p < t->positions; p++) {
-        nami_text_add(out,
-                      "%s\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":"
-                      "\"position %d\"}}",
-                      comma, p, p);
+        nami_text_add(
+            out,
+            "%s\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":"
+            "\"position %d\"}}",
+            comma, p, p);
         comma = ",";
         for (int64_t i = 0; i < t->count[p]; i++)
             add_event(&t->span[p][i], p, comma, out);
