@@ -91,17 +91,9 @@ static void test_parse_duration(void **state)
     static const struct {
         const char *text;
         double seconds;
-    } good[] = {
-        {"90",      90   },
-        {"1:30",    90   },
-        {"1:30:00", 5400 },
-        {"90s",     90   },
-        {"15m",     900  },
-        {"2h",      7200 },
-        {"1.5h",    5400 },
-        {"1d",      86400},
-        {"0",       0    }
-    };
+    } good[] = {{"90", 90},     {"1:30", 90},  {"1:30:00", 5400},
+                {"90s", 90},    {"15m", 900},  {"2h", 7200},
+                {"1.5h", 5400}, {"1d", 86400}, {"0", 0}};
     double x;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (nami_parse_duration(bad[i], &x))
