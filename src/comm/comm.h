@@ -35,21 +35,21 @@ const char *nami_comm_version(void);          /* one line of the MPI library; wo
 void nami_comm_threads(nami_comm *c, int threads);
 
 /* Where a rank runs. */
-typedef struct nami_place {
+typedef struct nami_comm_place {
     char host[64];
     char cores[128]; /* affinity mask, "0-3,8"; ends in "..." when it was cut */
     int core_count;  /* cores of the mask */
     int threads;     /* as told by nami_comm_threads */
     int node_cores;  /* cores of the union of the masks of all ranks on its node */
     int node_ranks;  /* ranks on its node */
-} nami_place;
+} nami_comm_place;
 
 /* [all: size] in rank order, on every rank. Collective on c. */
-void nami_comm_places(nami_comm *c, nami_place *all);
+void nami_comm_places(nami_comm *c, nami_comm_place *all);
 
 /* Append one sentence a line for what will make ranks slow each other: more threads than cores on a node, a rank with
  * more threads than its mask has cores. Nothing when all is well. Local: place is from nami_comm_places. */
-void nami_place_warnings(const nami_place *place, int size, nami_text *out);
+void nami_comm_place_warnings(const nami_comm_place *place, int size, nami_text *out);
 
 /* From now on the blocking collectives below give up when they wait longer than `seconds` (0: for ever; 600 until told):
  * the program ends with exit code 7 and one sentence that says who waits for whom in `phase`.

@@ -97,10 +97,10 @@ static void print_cores(const cores *m, char *text, size_t size)
     }
 }
 
-void nami_comm_places(nami_comm *c, nami_place *all)
+void nami_comm_places(nami_comm *c, nami_comm_place *all)
 {
     cores own = own_cores(c), sum = node_cores(c);
-    nami_place place;
+    nami_comm_place place;
     memset(&place, 0, sizeof place);
     place.core_count = count(&own);
     place.threads = c->threads;
@@ -113,7 +113,7 @@ void nami_comm_places(nami_comm *c, nami_place *all)
     nami_comm_gather(c, &place, sizeof place, all);
 }
 
-static void warn_node(const nami_place *place, int size, int first, nami_text *out)
+static void warn_node(const nami_comm_place *place, int size, int first, nami_text *out)
 {
     int threads = 0;
     for (int r = 0; r < size; r++) {
@@ -132,7 +132,7 @@ static void warn_node(const nami_place *place, int size, int first, nami_text *o
                       place[first].node_cores, place[first].node_cores == 1 ? "" : "s");
 }
 
-void nami_place_warnings(const nami_place *place, int size, nami_text *out)
+void nami_comm_place_warnings(const nami_comm_place *place, int size, nami_text *out)
 {
     for (int r = 0; r < size; r++) {
         warn_node(place, size, r, out);

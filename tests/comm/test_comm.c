@@ -158,7 +158,7 @@ static void test_polite(void **state)
 static void test_places(void **state)
 {
     (void)state;
-    nami_place *place = nami_calloc(NAMI_MEM_OTHER, (size_t)size, sizeof *place);
+    nami_comm_place *place = nami_calloc(NAMI_MEM_OTHER, (size_t)size, sizeof *place);
     nami_text text = {0};
     nami_comm_places(world, place);
     for (int r = 0; r < size; r++) {
@@ -166,7 +166,7 @@ static void test_places(void **state)
         assert_in_range(place[r].core_count, 1, place[r].node_cores);
     }
     assert_int_equal(nami_comm_oversubscribed(world), size > place[0].node_cores);
-    nami_place_warnings(place, size, &text);
+    nami_comm_place_warnings(place, size, &text);
     assert_int_equal(text.length > 0, size > place[0].node_cores);
     nami_text_free(&text);
     nami_free(place);
@@ -175,7 +175,7 @@ static void test_places(void **state)
 static void test_warnings(void **state)
 {
     (void)state;
-    nami_place place[3] = {
+    nami_comm_place place[3] = {
         {.host = "a",
          .cores = "0",
          .core_count = 1,
@@ -196,7 +196,7 @@ static void test_warnings(void **state)
          .node_ranks = 2},
     };
     nami_text text = {0};
-    nami_place_warnings(place, 3, &text);
+    nami_comm_place_warnings(place, 3, &text);
     assert_string_equal(nami_text_get(&text),
                         "a: rank 0 has 2 threads but is bound to 1 core (0)\n"
                         "b: 1 ranks with 5 threads together share 4 cores, so they "
