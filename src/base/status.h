@@ -40,7 +40,7 @@ void nami_fail_clear(void);
  */
 _Noreturn void nami_die(nami_status code);
 
-/* Set what nami_die calls; `hook` must not return. Local. */
+/* Set what nami_die calls before it exits itself; `hook` need not return. Local. */
 void nami_die_hook(void (*hook)(int code));
 
 /* Return from the calling function when `call` fails. */

@@ -65,7 +65,6 @@ const char *nami_comm_version(void)
 static void abort_all(int code)
 {
     MPI_Abort(MPI_COMM_WORLD, code);
-    _Exit(code);
 }
 
 /* A received message that is too long is a fault of the schedule; anything else is the machine's. */
