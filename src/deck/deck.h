@@ -25,6 +25,12 @@ typedef struct nami_deck nami_deck;
  */
 nami_status nami_deck_read(const char *path, nami_deck **deck);
 
+/* Append the text of the file at `path` to `out`, for a caller that hands it to other ranks.
+ *
+ * Local. Status: NAMI_EINPUT when it cannot be read or cannot be a deck (too long, a NUL in it).
+ */
+nami_status nami_deck_load(const char *path, nami_text *out);
+
 /* Read `bytes` bytes of text; `where` is named in messages. Otherwise as nami_deck_read. Local. */
 nami_status nami_deck_parse(const char *text, size_t bytes, const char *where,
                             nami_deck **deck);

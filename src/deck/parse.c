@@ -190,19 +190,35 @@ nami_status nami_deck_parse(const char *text, size_t bytes, const char *where,
     return status;
 }
 
-nami_status nami_deck_read(const char *path, nami_deck **deck)
+nami_status nami_deck_load(const char *path, nami_text *out)
 {
-    *deck = NULL;
     FILE *file = fopen(path, "rb");
     if (!file)
         return nami_fail(NAMI_EINPUT, "deck '%.300s': %s", path, strerror(errno));
     char *text = nami_alloc(NAMI_MEM_OTHER, NAMI_DECK_BYTES + 1);
     errno = 0;
     size_t bytes = fread(text, 1, NAMI_DECK_BYTES + 1, file);
-    nami_status status = ferror(file) ? nami_fail(NAMI_EINPUT, "deck '%.300s': %s",
-                                                  path, strerror(errno))
-                                      : nami_deck_parse(text, bytes, path, deck);
+    nami_status status = NAMI_OK;
+    if (ferror(file))
+        status = nami_fail(NAMI_EINPUT, "deck '%.300s': %s", path, strerror(errno));
+    else if (bytes > NAMI_DECK_BYTES || memchr(text, '\0', bytes))
+        status =
+            nami_fail(NAMI_EINPUT, "deck '%.300s': expected a text of at most %d bytes",
+                      path, NAMI_DECK_BYTES);
+    else
+        nami_text_add(out, "%.*s", (int)bytes, text);
     fclose(file);
     nami_free(text);
+    return status;
+}
+
+nami_status nami_deck_read(const char *path, nami_deck **deck)
+{
+    nami_text text = {0};
+    *deck = NULL;
+    nami_status status = nami_deck_load(path, &text);
+    if (status == NAMI_OK)
+        status = nami_deck_parse(nami_text_get(&text), text.length, path, deck);
+    nami_text_free(&text);
     return status;
 }
