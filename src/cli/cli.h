@@ -21,19 +21,20 @@ typedef struct nami_call {
 } nami_call;
 
 typedef struct nami_command {
-    const char *name;                 /* "simulate" */
-    const char *words;                /* of the usage line: "DECK [section.key=value ...]" */
-    const char *summary;              /* one line of `nami --help` */
-    const char *text;                 /* more for `nami NAME --help`, ends with a newline; or NULL */
+    const char *name;    /* "simulate" */
+    const char *words;   /* of the usage line: "DECK [section.key=value ...]" */
+    const char *summary; /* one line of `nami --help` */
+    const char *text;    /* more for `nami NAME --help`, ends with a newline; or NULL */
     const nami_option_table *options; /* flags, or NULL */
     size_t size;                      /* bytes of the struct they fill */
     int fewest, most;                 /* words expected; most -1: any number */
-    bool needs_mpi;                   /* run between nami_comm_open and nami_comm_close */
-    bool hidden;                      /* not listed by `nami --help` */
+    bool needs_mpi; /* run between nami_comm_open and nami_comm_close */
+    bool hidden;    /* not listed by `nami --help` */
     nami_status (*run)(const nami_call *call); /* the status becomes the exit code */
 } nami_command;
 
-extern const nami_command nami_cli_run, nami_cli_plan, nami_cli_compare, nami_cli_info, nami_cli_generate;
+extern const nami_command nami_cli_run, nami_cli_plan, nami_cli_compare, nami_cli_info,
+    nami_cli_generate;
 extern const nami_command nami_cli_manual;
 extern const nami_command nami_cli_simulate, nami_cli_verify; /* simulate.c, verify.c */
 extern const nami_command nami_cli_import, nami_cli_baseline; /* import.c, baseline.c */
@@ -46,7 +47,8 @@ int nami_cli_main(int argc, char **argv);
 
 /* Parse the flags of argv[0..argc) into `options` (zeroed by the caller; defaults are set first) and move the other
  * words to the front of argv; *words counts them. "--" ends the flags. Local. Status: NAMI_EINPUT. */
-nami_status nami_cli_parse(const nami_command *command, int argc, char **argv, void *options, int *words);
+nami_status nami_cli_parse(const nami_command *command, int argc, char **argv,
+                           void *options, int *words);
 
 /* The text of `nami --help` and `nami NAME --help`, appended to `out`. Local. */
 void nami_cli_help(nami_text *out);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* job.h - what a run is made of: model, backend, layout, executor, data; built in phases that end in agreement. */
+#ifndef NAMI_TRAIN_JOB_H
+#define NAMI_TRAIN_JOB_H
+
+#include "exec/exec.h"
+#include "train/options.h"
+
+typedef struct nami_job {
+    nami_comm *comm;               /* NULL: nothing but a plan */
+    const nami_settings *settings; /* borrowed */
+    int ranks;
+    int threads; /* of this rank */
+    nami_model *model;
+    nami_backend *backend;
+    nami_layout layout;
+    nami_budget *budget; /* [positions] */
+    double limit;        /* bytes one rank may use */
+    nami_data *train, *valid;
+    uint64_t key; /* of the order of samples */
+    nami_prof prof;
+    nami_exec *exec;
+    int64_t from_step,
+        from_sample; /* where this run starts: steps done, training samples used */
+} nami_job;
+
+/* Model, backend, layout and memory budget of `settings` on `ranks` ranks.
+ *
+ * Collective on c; c NULL: this process alone (nami plan). `partials` of the checkpoint, 0 when there is none.
+ * `job` is zeroed on entry and freed with nami_job_close, also after a failure.
+ * Status: NAMI_EINPUT, NAMI_EPLAN (divisibility, or memory with position and numbers), NAMI_EENV. */
+nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *settings,
+                          int ranks, int64_t partials);
+
+/* Open the data sets. Collective. Status: NAMI_EINPUT. */
+nami_status nami_job_data(nami_job *job);
+
+/* Allocate and initialise the executor. Collective. */
+nami_status nami_job_start(nami_job *job);
+
+/* Collective when the executor was started. */
+void nami_job_close(nami_job *job);
+
+/* One training step, 0-based. Collective. Statuses of nami_exec_step. */
+nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out);
+
+/* Mean loss on data.valid over `batches` batches spread evenly over the set, 0 = all of it, with dropout off; a last
+ * incomplete batch as data.last_batch says. Collective. Status: NAMI_ENUMERIC when it is not finite. */
+nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *out);
+
+/* Position and replica of this rank. Local. */
+int nami_job_position(const nami_job *job);
+int nami_job_replica(const nami_job *job);
+
+/* Bytes of memory of this node that the process may use (a control group may allow less than there is). Local. */
+double nami_node_memory(void);
+
+/* `wish` threads; 0: the cores of this process's affinity mask, shared with the ranks of its node. c may be NULL. Local. */
+int nami_node_threads(const nami_comm *c, int64_t wish);
+
+#endif
