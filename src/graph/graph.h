@@ -2,12 +2,13 @@
 /* graph.h - a stage as a static DAG of operators, and where its values lie.
  *
  * Built block by block by model/, then planned once. Memory of a stage:
- *   kept       what F leaves for B, one slot per micro-batch in flight
- *   held       what BI leaves for BW, one slot per micro-batch between them; 0 bytes with a fused B
+ *   kept       what F leaves for the backward passes, one slot per micro-batch from F to its B or BW
+ *   held       what BI leaves for BW, one slot per micro-batch between them; 0 bytes without split
  *   transient  alive inside one action; shared by all stages of a position (the largest counts)
  *   packed     weights in the compute type and layout, one per weight version
  * The stage's input, output and their gradients lie outside: message buffers of the executor. The input
- * must stay unchanged until the last backward pass of the micro-batch.
+ * (and with recomputation the targets) must stay unchanged until the last backward pass of the micro-batch,
+ * the gradient of the output from BI to BW; the output is not read again.
  */
 #ifndef NAMI_GRAPH_GRAPH_H
 #define NAMI_GRAPH_GRAPH_H
@@ -17,11 +18,15 @@
 typedef struct nami_graph nami_graph;
 
 /* An empty graph for micro-batches of [batch, time] in type `act` on backend `b`. Local. */
-nami_graph *nami_graph_new(nami_backend *b, nami_dtype act, int64_t batch, int64_t time);
+nami_graph *nami_graph_new(nami_backend *b, nami_dtype act, int64_t batch,
+                           int64_t time);
 void nami_graph_free(nami_graph *g);
 
 /* Append an activation value; `saved` statistics are wide. Returns its number. Local. */
 int nami_graph_value(nami_graph *g, nami_dtype dtype, nami_shape shape);
+
+/* Append a value of the same type and shape as `value`. Local. */
+int nami_graph_value_like(nami_graph *g, int value);
 
 /* Append a use of the parameter with catalogue number `param`. Returns the number of the use: each use has
  * its own gradient sum. Local. */
@@ -30,18 +35,20 @@ int nami_graph_use(nami_graph *g, int param, nami_shape shape);
 /* Append a node; fields beyond op, in, out, param, saved are set by the caller on the result. Local. */
 nami_node *nami_graph_node(nami_graph *g, const nami_op *op);
 
-/* The next nodes belong to block `block` whose input is `value`. Local. */
-void nami_graph_block(nami_graph *g, int block, int value);
+/* The next nodes belong to block `block`; blocks come in rising order. Local. */
+void nami_graph_block(nami_graph *g, int block);
 
 /* Name the outer values: input (activation or tokens), output (-1: the loss), targets (-1: none). Local. */
 void nami_graph_ends(nami_graph *g, int input, int output, int targets);
 
 typedef struct nami_graph_sizes {
     size_t kept, held, transient, packed; /* bytes, see above */
-    double flops[NAMI_PASSES];            /* of one micro-batch; PACK unused */
+    double
+        flops[NAMI_PASSES]; /* of one micro-batch, without recomputation; PACK unused */
+    double rerun;           /* FLOPs of the forward passes run again by B or BI */
 } nami_graph_sizes;
 
-/* Prepare all kernels and lay out all memory. `split`: BI and BW run apart. `recompute`: keep only block
+/* Prepare all kernels and lay out all memory, once. `split`: BI and BW can run apart (B still can too). `recompute`: keep only block
  * inputs and run each block's forward again in front of its backward. `train` false: forward only.
  * Local. Status: NAMI_EENV when the backend lacks a kernel. */
 nami_status nami_graph_plan(nami_graph *g, bool train, bool split, bool recompute);
@@ -49,25 +56,34 @@ const nami_graph_sizes *nami_graph_bytes(const nami_graph *g);
 
 int nami_graph_uses(const nami_graph *g);             /* number of parameter uses */
 int nami_graph_use_param(const nami_graph *g, int u); /* catalogue number of use u */
-nami_dtype nami_graph_wide(const nami_graph *g);      /* type of parameters and gradients */
+nami_dtype nami_graph_wide(const nami_graph *g); /* type of parameters and gradients */
 
 /* Where one action reads and writes. Pointers are device memory of the backend. */
 typedef struct nami_graph_call {
-    const void *input;     /* stage input: activation [B,T,C] or tokens i32 [B,T] */
-    void *output;          /* stage output; NULL for the loss stage */
-    const void *doutput;   /* gradient of the output, read by B, BI, (BW) ; NULL for the loss stage */
-    void *dinput;          /* gradient of the input, written by B, BI; NULL for the first stage */
+    const void *input; /* stage input: activation [B,T,C] or tokens i32 [B,T] */
+    void *output;      /* stage output; NULL for the loss stage */
+    const void *
+        doutput; /* gradient of the output, read by B, BI, (BW) ; NULL for the loss stage */
+    void
+        *dinput; /* gradient of the input, written by B, BI; NULL for the first stage */
     const int32_t *targets; /* [B,T]; loss stage only */
     void *kept, *held, *transient, *packed;
-    void *const *param;    /* [uses] values, wide */
-    void *const *dparam;   /* [uses] gradient sums, wide, added to; NULL when not training */
-    double *loss;          /* [B]; loss stage only */
+    void *const *param; /* [uses] values, wide */
+    void *const
+        *dparam;  /* [uses] gradient sums, wide, added to; NULL when not training */
+    double *loss; /* [B]; loss stage only */
     uint64_t seed;
     int64_t step, first_sample;
-    double scale;          /* 1 / counted tokens of the step */
+    double scale; /* 1 / counted tokens of the step */
 } nami_graph_call;
 
-typedef enum nami_walk_kind { NAMI_WALK_F, NAMI_WALK_B, NAMI_WALK_BI, NAMI_WALK_BW, NAMI_WALK_PACK } nami_walk_kind;
+typedef enum nami_walk_kind {
+    NAMI_WALK_F,
+    NAMI_WALK_B,
+    NAMI_WALK_BI,
+    NAMI_WALK_BW,
+    NAMI_WALK_PACK
+} nami_walk_kind;
 
 /* A walk launches one node at a time, so that the executor lets messages progress in between. */
 typedef struct nami_walk {
@@ -79,7 +95,8 @@ typedef struct nami_walk {
 } nami_walk;
 
 /* Begin and advance; next launches one node and says whether more are left. No allocation. Local. */
-void nami_walk_begin(nami_walk *w, const nami_graph *g, nami_walk_kind kind, const nami_graph_call *call);
+void nami_walk_begin(nami_walk *w, const nami_graph *g, nami_walk_kind kind,
+                     const nami_graph_call *call);
 bool nami_walk_next(nami_walk *w);
 
 #endif

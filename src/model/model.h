@@ -7,8 +7,13 @@
 #ifndef NAMI_MODEL_MODEL_H
 #define NAMI_MODEL_MODEL_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/option.h"
 #include "graph/graph.h"
+
+struct nami_family;
 
 /* [model] of the deck. */
 typedef struct nami_model_options {
@@ -27,15 +32,16 @@ typedef struct nami_param {
     nami_shape shape; /* [O,I] for matrices */
     nami_init init;
     double deviation; /* of NAMI_INIT_NORMAL */
-    bool decay;       /* weight decay applies: matrices, embeddings; not biases and norms */
-    int block;        /* first block that uses it */
-    int uses;         /* 1, or 2 when tied */
+    bool decay; /* weight decay applies: matrices, embeddings; not biases and norms */
+    int block;  /* first block that uses it */
+    int uses;   /* 1, or 2 when tied */
 } nami_param;
 
 typedef struct nami_model nami_model;
 
 struct nami_model {
     nami_model_options options;
+    const struct nami_family *family;
     double dropout;
     int blocks;
     int params;
@@ -43,7 +49,8 @@ struct nami_model {
 };
 
 /* Local. Status: NAMI_EINPUT naming the key (width not divisible by heads, ...). */
-nami_status nami_model_new(const nami_model_options *o, double dropout, nami_model **out);
+nami_status nami_model_new(const nami_model_options *o, double dropout,
+                           nami_model **out);
 void nami_model_free(nami_model *m);
 int64_t nami_model_count(const nami_model *m); /* parameters, tied ones once */
 
@@ -51,8 +58,9 @@ int64_t nami_model_count(const nami_model *m); /* parameters, tied ones once */
 const char *nami_model_block_name(const nami_model *m, int block, char buf[32]);
 
 /* Blocks [first, last) as an unplanned graph; a stage with the last block has the loss. Local. */
-nami_status nami_model_graph(const nami_model *m, int first, int last, nami_backend *b, nami_dtype act,
-                             int64_t batch, int64_t time, nami_graph **out);
+nami_status nami_model_graph(const nami_model *m, int first, int last, nami_backend *b,
+                             nami_dtype act, int64_t batch, int64_t time,
+                             nami_graph **out);
 
 /* Elements of a block boundary per sample: time * width. Local. */
 int64_t nami_model_boundary(const nami_model *m, int64_t time);
@@ -61,11 +69,15 @@ int64_t nami_model_boundary(const nami_model *m, int64_t time);
 double nami_model_block_flops(const nami_model *m, int block, int64_t time);
 
 /* Cut the chain into `stages` parts of nearly equal FLOPs: cut[0..stages], cut[0] = 0,
- * cut[stages] = blocks, stage s = [cut[s], cut[s+1]), none empty; the largest part is smallest possible.
+ * cut[stages] = blocks, stage s = [cut[s], cut[s+1]), none empty; the largest part is smallest possible, then the sum of squares.
  * Local. Status: NAMI_EPLAN with the arithmetic when stages > blocks. */
 nami_status nami_model_cuts(const nami_model *m, int64_t time, int stages, int *cut);
 
+/* The same for any n blocks of `work` >= 0 each, 1 <= stages <= n. Local. */
+void nami_model_cut_work(const double *work, int n, int stages, int *cut);
+
 /* Elements [from, from + count) of the initial value of parameter i under `seed`. Local. */
-void nami_model_init(const nami_model *m, int i, uint64_t seed, int64_t from, int64_t count, float *out);
+void nami_model_init(const nami_model *m, int i, uint64_t seed, int64_t from,
+                     int64_t count, float *out);
 
 #endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* family.h - what a model family is: a chain of blocks, its parameters, its graph.
+ *
+ * A new family is one file like template.c and one line in families.c.
+ */
+#ifndef NAMI_MODEL_FAMILY_H
+#define NAMI_MODEL_FAMILY_H
+
+#include "model/model.h"
+
+/* A block being added to a graph. */
+typedef struct nami_block_build {
+    const nami_model *model;
+    nami_graph *graph;
+    nami_dtype act, wide;
+    int64_t batch, time;
+    int block;
+    int targets; /* value with the targets i32 [B,T], -1 outside the last block */
+} nami_block_build;
+
+typedef struct nami_family {
+    const char *name;
+    nami_status (*check)(const nami_model_options *o); /* NAMI_EINPUT naming the key */
+    int (*blocks)(const nami_model_options *o);        /* length of the chain, >= 1 */
+    void (*parameters)(nami_model *m); /* calls nami_model_param in model order */
+    void (*block_name)(const nami_model *m, int block, char buf[32]);
+    int (*build)(const nami_block_build *b,
+                 int input); /* returns the output value, -1: the loss */
+    double (*flops)(const nami_model *m, int block,
+                    int64_t time); /* forward pass of one sample */
+} nami_family;
+
+/* All families; the option model.family is an index. */
+extern const nami_family *const nami_families[];
+extern const char *const nami_family_names[]; /* NULL-terminated */
+
+/* A model of `family` instead of options.family. Local. Status as nami_model_new. */
+nami_status nami_model_of(const nami_family *family, const nami_model_options *o,
+                          double dropout, nami_model **out);
+
+/* Append a parameter to the catalogue; `name` is copied. Matrices decay, vectors do not. Local. */
+nami_param *nami_model_param(nami_model *m, int block, const char *name,
+                             nami_shape shape, nami_init init, double deviation);
+
+/* Number of the parameter `name`; it must exist. Local. */
+int nami_model_find(const nami_model *m, const char *name);
+
+/* Pieces of blocks; each returns the value it makes. `name` is the module's, "transformer.h.0.ln_1": its
+ * parameters are NAME.weight and, where the catalogue has it, NAME.bias. x [B,T,*]. Local. */
+int nami_build_linear(const nami_block_build *b, int x, const char *name);
+int nami_build_norm(const nami_block_build *b, int x, const char *name);
+int nami_build_gelu(const nami_block_build *b, int x);
+int nami_build_attention(const nami_block_build *b, int qkv, const char *name);
+int nami_build_dropout(const nami_block_build *b, int x, const char *name);
+int nami_build_residual(const nami_block_build *b, int x, int branch, const char *name);
+int nami_build_embed(const nami_block_build *b, int tokens, const char *wte,
+                     const char *wpe);
+void nami_build_loss(const nami_block_build *b, int logits);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* model.c - the catalogue of a model, and stages of it as graphs. */
+#include <string.h>
+
+#include "model/family.h"
+
+enum { MOST = 1 << 30 };
+
+#define ROW(k, c, ...)                                                                 \
+    {                                                                                  \
+        .section = "model", .key = #k, .kind = NAMI_OPTION_##c,                        \
+        .offset = offsetof(nami_model_options, k), __VA_ARGS__                         \
+    }
+static const nami_option rows[] = {
+    ROW(family, CHOICE, .fallback = "gpt", .choices = nami_family_names,
+        .help = "Family of models."),
+    ROW(layers, INT, .fallback = "6", .minimum = 1, .maximum = 10000,
+        .help = "Transformer layers; L layers give 2L+2 blocks that can be cut."),
+    ROW(width, INT, .fallback = "384", .minimum = 1, .maximum = MOST,
+        .help = "Width of the residual stream; a multiple of heads."),
+    ROW(heads, INT, .fallback = "6", .minimum = 1, .maximum = MOST,
+        .help = "Attention heads."),
+    ROW(context, INT, .fallback = "256", .minimum = 1, .maximum = MOST,
+        .unit = "tokens",
+        .help = "Longest sequence, and the length of a training sample."),
+    ROW(vocabulary, INT, .fallback = "0", .minimum = 0, .maximum = MOST,
+        .help = "Different tokens; 0 takes the number from the training set."),
+    ROW(tied, BOOL, .fallback = "yes",
+        .help = "The head uses the weights of the token embedding."),
+    ROW(bias, BOOL, .fallback = "yes", .help = "Biases in linear layers and norms."),
+};
+#undef ROW
+
+const nami_option_table nami_model_option_table = {rows, sizeof rows / sizeof rows[0]};
+
+nami_param *nami_model_param(nami_model *m, int block, const char *name,
+                             nami_shape shape, nami_init init, double deviation)
+{
+    m->param = nami_realloc(NAMI_MEM_OTHER, m->param,
+                            ((size_t)m->params + 1) * sizeof *m->param);
+    nami_param *p = &m->param[m->params++];
+    *p = (nami_param){.name = nami_strdup(name),
+                      .shape = shape,
+                      .init = init,
+                      .deviation = deviation,
+                      .decay = shape.rank > 1,
+                      .block = block,
+                      .uses = 1};
+    return p;
+}
+
+static int look_up(const nami_model *m, const char *name)
+{
+    for (int i = 0; i < m->params; i++)
+        if (strcmp(m->param[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+int nami_model_find(const nami_model *m, const char *name)
+{
+    int i = look_up(m, name);
+    NAMI_CHECK(i >= 0);
+    return i;
+}
+
+nami_status nami_model_of(const nami_family *family, const nami_model_options *o,
+                          double dropout, nami_model **out)
+{
+    *out = NULL;
+    if (!(dropout >= 0 && dropout < 1))
+        return nami_fail(NAMI_EINPUT,
+                         "train.dropout is %g; it must be at least 0 and below 1",
+                         dropout);
+    if (o->vocabulary < 1)
+        return nami_fail(NAMI_EINPUT,
+                         "model.vocabulary is %lld; without a training set it "
+                         "must be given and at least 1",
+                         (long long)o->vocabulary);
+    NAMI_TRY(family->check(o));
+    nami_model *m = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *m);
+    m->options = *o;
+    m->family = family;
+    m->dropout = dropout;
+    m->blocks = family->blocks(o);
+    family->parameters(m);
+    *out = m;
+    return NAMI_OK;
+}
+
+nami_status nami_model_new(const nami_model_options *o, double dropout,
+                           nami_model **out)
+{
+    return nami_model_of(nami_families[o->family], o, dropout, out);
+}
+
+void nami_model_free(nami_model *m)
+{
+    if (!m)
+        return;
+    for (int i = 0; i < m->params; i++)
+        nami_free(m->param[i].name);
+    nami_free(m->param);
+    nami_free(m);
+}
+
+int64_t nami_model_count(const nami_model *m)
+{
+    int64_t sum = 0;
+    for (int i = 0; i < m->params; i++)
+        sum += nami_shape_count(&m->param[i].shape);
+    return sum;
+}
+
+const char *nami_model_block_name(const nami_model *m, int block, char buf[32])
+{
+    NAMI_CHECK(block >= 0 && block < m->blocks);
+    m->family->block_name(m, block, buf);
+    return buf;
+}
+
+nami_status nami_model_graph(const nami_model *m, int first, int last, nami_backend *b,
+                             nami_dtype act, int64_t batch, int64_t time,
+                             nami_graph **out)
+{
+    NAMI_CHECK(0 <= first && first < last && last <= m->blocks);
+    *out = NULL;
+    if (time > m->options.context)
+        return nami_fail(NAMI_EINPUT,
+                         "a sample of %lld tokens is longer than model.context = %lld",
+                         (long long)time, (long long)m->options.context);
+    nami_graph *g = nami_graph_new(b, act, batch, time);
+    nami_block_build build = {m,     g,    act,   act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
+                              batch, time, first, -1};
+    int input =
+        first == 0
+            ? nami_graph_value(g, NAMI_I32, nami_shape_of(batch, time, 0, 0))
+            : nami_graph_value(g, act, nami_shape_of(batch, time, m->options.width, 0));
+    if (last == m->blocks)
+        build.targets = nami_graph_value(g, NAMI_I32, nami_shape_of(batch, time, 0, 0));
+    int value = input;
+    for (; build.block < last; build.block++) {
+        nami_graph_block(g, build.block);
+        value = m->family->build(&build, value);
+    }
+    nami_graph_ends(g, input, value, build.targets);
+    *out = g;
+    return NAMI_OK;
+}
+
+int64_t nami_model_boundary(const nami_model *m, int64_t time)
+{
+    return time * m->options.width;
+}
+
+double nami_model_block_flops(const nami_model *m, int block, int64_t time)
+{
+    NAMI_CHECK(block >= 0 && block < m->blocks);
+    return m->family->flops(m, block, time);
+}
+
+void nami_model_init(const nami_model *m, int i, uint64_t seed, int64_t from,
+                     int64_t count, float *out)
+{
+    const nami_param *p = &m->param[i];
+    uint64_t key = nami_mix(seed, nami_hash_name(p->name));
+    for (int64_t e = 0; e < count; e++)
+        out[e] = p->init == NAMI_INIT_ZERO ? 0.0F
+                 : p->init == NAMI_INIT_ONE
+                     ? 1.0F
+                     : (float)(p->deviation * nami_normal(key, (uint64_t)(from + e)));
+}
