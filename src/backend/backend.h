@@ -43,6 +43,7 @@ struct nami_backend {
     const nami_backend_type *type;
     int threads; /* that one kernel may use, >= 1 */
     bool host;   /* memory is host memory: MPI and I/O may use it directly */
+    nami_dtype act; /* type of activations it was opened for */
     void *state;
 };
 

@@ -5,6 +5,8 @@
  * gradient sums (dw, db) and statistics are "wide": f64 when act is f64, else f32.
  * Rules: dx is overwritten, dx = add + result where `add` is given (add may equal dx); dw and db are
  * added to. Softmax, norms and sums run in at least f32. The result does not depend on pointer values.
+ * With act = bf16 the matrix products take w rounded to bf16, sums are f32 and bias is added in f32; the
+ * result is rounded once. Packed weights belong to kernels prepared for the same n.
  * `n` rows = B*T positions. Dropout keeps element e of sample s when
  * nami_keep(key, s, e, p): see below; kept values are scaled by 1/(1-p).
  */
@@ -85,11 +87,11 @@ typedef struct nami_arg_gelu {
 typedef struct nami_arg_attention {
     nami_dtype act;
     int64_t batch, time, heads, head_width; /* B, T, H, C/H */
-    double dropout;                         /* p of the attention weights, 0 = none */
+    double dropout; /* p of the attention weights, 0 = none; weight (h,i,j) is element nami_attention_element */
     uint64_t key;                           /* of this operator and step */
     int64_t first_sample;                   /* global index of sample 0 */
     const void *qkv;                        /* [B,T,3C] act: q, k, v one after the other */
-    void *y;                                /* [B,T,C] act */
+    void *y;                                /* [B,T,C] act; read by BI */
     void *lse;                              /* [B,H,T] wide: log of the softmax sum, for BI */
     const void *dy;                         /* [B,T,C] act */
     void *dqkv;                             /* [B,T,3C] act */
@@ -147,6 +149,12 @@ typedef struct nami_arg_update { /* ADAMW, SGD; over one parameter */
     double grad_scale;   /* clip factor, g is multiplied by it */
     int64_t step;        /* 1-based, for the bias correction */
 } nami_arg_update;
+
+/* Number of the attention weight of head h, row i, column j for nami_keep; rows start at multiples of 4. Local. */
+static inline int64_t nami_attention_element(int64_t time, int64_t h, int64_t i, int64_t j)
+{
+    return (h * time + i) * ((time + 3) / 4 * 4) + j;
+}
 
 /* Whether dropout with probability p keeps element e of global sample s under `key`. Local. */
 static inline bool nami_keep(uint64_t key, int64_t sample, int64_t e, double p)

@@ -85,5 +85,6 @@ extern const nami_op nami_op_residual;  /* out = in0 + dropout(in1); real[0]=p. 
 extern const nami_op nami_op_dropout;   /* out = dropout(in0); real[0]=p */
 extern const nami_op nami_op_embed;     /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
 extern const nami_op nami_op_xent;      /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1 */
+extern const nami_op nami_op_template;  /* a pattern to copy; computes gelu */
 
 #endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* list.h - the backends there are. */
+#ifndef NAMI_BACKEND_LIST_H
+#define NAMI_BACKEND_LIST_H
+
+#include "backend/backend.h"
+
+extern const nami_backend_type nami_backend_ref; /* naive loops, the oracle */
+extern const nami_backend_type
+    nami_backend_cpu; /* oneDNN and vector loops on the host */
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/* token.c - embedding of tokens and cross entropy against them. */
+#include "backend/ref/ref.h"
+
+#include <math.h>
+
+#define GET nami_ref_get
+
+void nami_ref_embed_f(const void *args)
+{
+    const nami_arg_embed *a = args;
+    const nami_dtype wide = nami_ref_wide(a->act);
+    for (int64_t n = 0; n < a->batch * a->time; n++)
+        for (int64_t c = 0; c < a->width; c++)
+            nami_ref_set(a->act, a->y, n * a->width + c,
+                         GET(wide, a->wte, a->token[n] * a->width + c) +
+                             GET(wide, a->wpe, n % a->time * a->width + c));
+}
+
+static void add_to(nami_dtype d, void *p, int64_t i, double x)
+{
+    nami_ref_set(d, p, i, GET(d, p, i) + x);
+}
+
+void nami_ref_embed_bw(const void *args)
+{
+    const nami_arg_embed *a = args;
+    const nami_dtype wide = nami_ref_wide(a->act);
+    for (int64_t n = 0; n < a->batch * a->time; n++)
+        for (int64_t c = 0; c < a->width; c++) {
+            const double dy = GET(a->act, a->dy, n * a->width + c);
+            add_to(wide, a->dwte, a->token[n] * a->width + c, dy);
+            add_to(wide, a->dwpe, n % a->time * a->width + c, dy);
+        }
+}
+
+/* Loss of one row of logits; its gradient in place when asked for. */
+static double xent_row(const nami_arg_xent *a, int64_t n)
+{
+    const int64_t at = n * a->vocabulary, target = a->target[n];
+    double top = -INFINITY, sum = 0;
+    for (int64_t v = 0; v < a->vocabulary; v++)
+        top = fmax(top, GET(a->act, a->logits, at + v));
+    for (int64_t v = 0; v < a->vocabulary; v++)
+        sum += exp(GET(a->act, a->logits, at + v) - top);
+    const double lse = top + log(sum);
+    const double loss = target < 0 ? 0 : lse - GET(a->act, a->logits, at + target);
+    for (int64_t v = 0; a->gradient && v < a->vocabulary; v++) {
+        const double p = exp(GET(a->act, a->logits, at + v) - lse);
+        nami_ref_set(a->act, a->logits, at + v,
+                     target < 0 ? 0 : a->scale * (p - (v == target ? 1 : 0)));
+    }
+    return loss;
+}
+
+void nami_ref_xent_f(const void *args)
+{
+    const nami_arg_xent *a = args;
+    for (int64_t b = 0; b < a->batch; b++) {
+        a->loss[b] = 0;
+        for (int64_t t = 0; t < a->time; t++)
+            a->loss[b] += xent_row(a, b * a->time + t);
+    }
+}

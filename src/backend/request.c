@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* request.c - what a prepare call asks for, as a value. */
+#include "backend/request.h"
+
+#include <string.h>
+
+static nami_request linear_request(const nami_arg_linear *a)
+{
+    return (nami_request){
+        .type = a->act,
+        .dim = {a->n, a->in, a->out},
+        .flags = (a->b ? 1 : 0) | (a->add ? 2 : 0) | (a->db ? 4 : 0)
+    };
+}
+
+static nami_request attention_request(const nami_arg_attention *a)
+{
+    return (nami_request){
+        .type = a->act,
+        .dim = {a->batch, a->time, a->heads, a->head_width},
+        .real = a->dropout
+    };
+}
+
+static nami_request norm_request(const nami_arg_norm *a)
+{
+    return (nami_request){
+        .type = a->act, .dim = {a->n, a->width},
+             .flags = a->add ? 2 : 0
+    };
+}
+
+static nami_request dropout_request(const nami_arg_dropout *a)
+{
+    return (nami_request){
+        .type = a->act,
+        .dim = {a->batch, a->count},
+        .flags = a->add ? 2 : 0,
+        .real = a->dropout
+    };
+}
+
+static nami_request embed_request(const nami_arg_embed *a)
+{
+    return (nami_request){
+        .type = a->act, .dim = {a->batch, a->time, a->width, a->vocabulary}
+    };
+}
+
+static nami_request xent_request(const nami_arg_xent *a)
+{
+    return (nami_request){
+        .type = a->act,
+        .dim = {a->batch, a->time, a->vocabulary},
+        .flags = a->gradient ? 1 : 0
+    };
+}
+
+static nami_request whole_request(nami_kernel k, const void *args)
+{
+    const nami_arg_gelu *g = args;
+    const nami_arg_vector *v = args;
+    const nami_arg_update *u = args;
+    if (k == NAMI_GELU_F || k == NAMI_GELU_BI)
+        return (nami_request){.type = g->act, .dim = {g->count}};
+    if (k == NAMI_ADAMW || k == NAMI_SGD)
+        return (nami_request){.type = u->wide, .dim = {u->count}};
+    return (nami_request){.type = v->wide, .dim = {v->count}};
+}
+
+static nami_request request_body(nami_kernel k, const void *args)
+{
+    switch (k) {
+    case NAMI_LINEAR_PACK:
+    case NAMI_LINEAR_F:
+    case NAMI_LINEAR_BI:
+    case NAMI_LINEAR_BW:
+        return linear_request(args);
+    case NAMI_NORM_F:
+    case NAMI_NORM_BI:
+    case NAMI_NORM_BW:
+        return norm_request(args);
+    case NAMI_ATTENTION_F:
+    case NAMI_ATTENTION_BI:
+        return attention_request(args);
+    case NAMI_DROPOUT_F:
+    case NAMI_DROPOUT_BI:
+        return dropout_request(args);
+    case NAMI_EMBED_F:
+    case NAMI_EMBED_BW:
+        return embed_request(args);
+    case NAMI_XENT_F:
+        return xent_request(args);
+    default:
+        return whole_request(k, args);
+    }
+}
+
+nami_request nami_request_of(nami_kernel k, const void *args)
+{
+    nami_request r = request_body(k, args);
+    r.kernel = k;
+    return r;
+}
+
+nami_status nami_request_check(const nami_request *r)
+{
+    for (int i = 0; i < 6; i++)
+        if (r->dim[i] < 0)
+            return nami_fail(NAMI_EBUG, "%s: an extent is negative",
+                             nami_kernel_name((nami_kernel)r->kernel));
+    if (!(r->real >= 0 && r->real <= 0.9999))
+        return nami_fail(NAMI_EINPUT, "dropout is %g, expected 0 to 0.9999", r->real);
+    return NAMI_OK;
+}
+
+static double kernel_flops(const nami_request *r, double n)
+{
+    const int64_t *d = r->dim;
+    switch ((nami_kernel)r->kernel) {
+    case NAMI_LINEAR_F:
+    case NAMI_LINEAR_BI:
+    case NAMI_LINEAR_BW:
+        return 2.0 * (double)d[0] * (double)d[1] * (double)d[2];
+    case NAMI_ATTENTION_F: /* two products over the lower triangle */
+        return 2.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] * (double)(d[1] + 1);
+    case NAMI_ATTENTION_BI: /* five */
+        return 5.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] * (double)(d[1] + 1);
+    case NAMI_LINEAR_PACK:
+    case NAMI_EMBED_F:
+    case NAMI_EMBED_BW:
+        return 0;
+    default: /* counted as one operation an element */
+        return n;
+    }
+}
+
+static double kernel_bytes(const nami_request *r, double n)
+{
+    const int64_t *d = r->dim;
+    const double size = (double)nami_dtype_size((nami_dtype)r->type);
+    const double wide = r->type == NAMI_F64 ? 8 : 4;
+    const double x = (double)d[0] * (double)d[1], w = (double)d[1] * (double)d[2];
+    switch ((nami_kernel)r->kernel) {
+    case NAMI_LINEAR_PACK:
+        return w * (wide + 2 * size);
+    case NAMI_LINEAR_F:
+    case NAMI_LINEAR_BI:
+        return (x + w + (double)d[0] * (double)d[2]) * size;
+    case NAMI_LINEAR_BW:
+        return (x + (double)d[0] * (double)d[2]) * size + 2 * w * wide;
+    case NAMI_ATTENTION_F:
+        return 4 * n * size;
+    case NAMI_ATTENTION_BI:
+        return 8 * n * size;
+    case NAMI_NORM_F:
+    case NAMI_NORM_BW:
+    case NAMI_GELU_F:
+        return 2 * n * size;
+    case NAMI_ADD:
+        return 3 * n * size;
+    case NAMI_SQUARES:
+        return n * size;
+    case NAMI_ADAMW:
+        return 7 * n * size;
+    case NAMI_SGD:
+        return 5 * n * size;
+    default:
+        return (r->flags & 2 ? 3 : 2) * n * size;
+    }
+}
+
+void nami_request_cost(const nami_request *r, nami_prepared *out)
+{
+    double n = 1; /* elements of the main operand */
+    const bool embed = r->kernel == NAMI_EMBED_F || r->kernel == NAMI_EMBED_BW;
+    for (int i = 0; i < (embed ? 3 : 6); i++)
+        if (r->dim[i] > 0)
+            n *= (double)r->dim[i];
+    out->flops = kernel_flops(r, n);
+    out->bytes = kernel_bytes(r, n);
+}
+
+nami_known *nami_known_find(nami_known **list, const nami_request *r, bool *fresh)
+{
+    *fresh = false;
+    for (nami_known *k = *list; k; k = k->next)
+        if (!memcmp(&k->request, r, sizeof *r))
+            return k;
+    nami_known *k = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *k);
+    k->request = *r;
+    k->prepared.kernel = (nami_kernel)r->kernel;
+    nami_request_cost(r, &k->prepared);
+    k->next = *list;
+    *list = k;
+    *fresh = true;
+    return k;
+}
+
+void nami_known_free(nami_known **list)
+{
+    while (*list) {
+        nami_known *k = *list;
+        *list = k->next;
+        nami_free(k);
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* attention.c - causal multi-head self-attention.
+ *
+ * in0 qkv [B,T,3C] act; out y [B,T,C] act; saved lse [B,H,T] wide; real[0] dropout p; whole[0] heads H.
+ */
+#include "op/common.h"
+
+static nami_arg_attention attention_args(const nami_node *n, const nami_bind *b)
+{
+    return (nami_arg_attention){.act = b->in[0].dtype,
+                                .batch = b->in[0].shape.dim[0],
+                                .time = b->in[0].shape.dim[1],
+                                .heads = n->whole[0],
+                                .head_width = nami_op_last(&b->out) / n->whole[0],
+                                .dropout = b->train ? n->real[0] : 0,
+                                .key = nami_op_key(n, b),
+                                .first_sample = b->first_sample,
+                                .qkv = b->in[0].data,
+                                .y = b->out.data,
+                                .lse = b->saved[0].data,
+                                .dy = b->dout.data,
+                                .dqkv = b->din[0].data,
+                                .scratch = b->scratch};
+}
+
+static nami_status attention_prepare(nami_node *n, const nami_bind *shapes)
+{
+    const int64_t width = nami_op_last(&shapes->out);
+    if (n->whole[0] < 1 || width % n->whole[0] != 0)
+        return nami_fail(NAMI_EPLAN,
+                         "attention: width %lld is not a multiple of %lld heads",
+                         (long long)width, (long long)n->whole[0]);
+    const nami_arg_attention a = attention_args(n, shapes);
+    NAMI_TRY(nami_op_prepare(n, shapes, NAMI_FORWARD, NAMI_ATTENTION_F, &a));
+    if (!shapes->train)
+        return NAMI_OK;
+    return nami_op_prepare(n, shapes, NAMI_BACKWARD_INPUT, NAMI_ATTENTION_BI, &a);
+}
+
+static void attention_forward(const nami_node *n, const nami_bind *b)
+{
+    const nami_arg_attention a = attention_args(n, b);
+    nami_op_launch(n, b, NAMI_FORWARD, &a);
+}
+
+static void attention_backward_input(const nami_node *n, const nami_bind *b)
+{
+    const nami_arg_attention a = attention_args(n, b);
+    nami_op_launch(n, b, NAMI_BACKWARD_INPUT, &a);
+}
+
+const nami_op nami_op_attention = {
+    .name = "attention",
+    .bi_reads = NAMI_READ_IN0 | NAMI_READ_OUT | NAMI_READ_SAVED | NAMI_READ_DOUT,
+    .prepare = attention_prepare,
+    .forward = attention_forward,
+    .backward_input = attention_backward_input,
+};

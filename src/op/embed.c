@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* embed.c - token embedding plus learned position.
+ *
+ * in0 tokens [B,T] i32; param wte [V,C], wpe [>=T,C]; out y [B,T,C] act. Tokens have no gradient.
+ */
+#include "op/common.h"
+
+static nami_arg_embed embed_args(const nami_bind *b)
+{
+    return (nami_arg_embed){.act = b->out.dtype,
+                            .batch = b->in[0].shape.dim[0],
+                            .time = b->in[0].shape.dim[1],
+                            .width = nami_op_last(&b->out),
+                            .vocabulary = b->param[0].shape.dim[0],
+                            .token = b->in[0].data,
+                            .wte = b->param[0].data,
+                            .wpe = b->param[1].data,
+                            .y = b->out.data,
+                            .dy = b->dout.data,
+                            .dwte = b->dparam[0].data,
+                            .dwpe = b->dparam[1].data};
+}
+
+static nami_status embed_prepare(nami_node *n, const nami_bind *shapes)
+{
+    const nami_arg_embed a = embed_args(shapes);
+    if (shapes->param[1].shape.dim[0] < a.time)
+        return nami_fail(NAMI_EPLAN,
+                         "embed: %lld positions are learned, a sample has %lld",
+                         (long long)shapes->param[1].shape.dim[0], (long long)a.time);
+    NAMI_TRY(nami_op_prepare(n, shapes, NAMI_FORWARD, NAMI_EMBED_F, &a));
+    if (!shapes->train)
+        return NAMI_OK;
+    return nami_op_prepare(n, shapes, NAMI_BACKWARD_WEIGHT, NAMI_EMBED_BW, &a);
+}
+
+static void embed_forward(const nami_node *n, const nami_bind *b)
+{
+    const nami_arg_embed a = embed_args(b);
+    nami_op_launch(n, b, NAMI_FORWARD, &a);
+}
+
+static void embed_backward_weight(const nami_node *n, const nami_bind *b)
+{
+    const nami_arg_embed a = embed_args(b);
+    nami_op_launch(n, b, NAMI_BACKWARD_WEIGHT, &a);
+}
+
+const nami_op nami_op_embed = {
+    .name = "embed",
+    .bw_reads = NAMI_READ_IN0 | NAMI_READ_DOUT,
+    .prepare = embed_prepare,
+    .forward = embed_forward,
+    .backward_weight = embed_backward_weight,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* xent.c - cross entropy of logits against target tokens; the loss of a language model.
+ *
+ * in0 logits [B,T,V] act, turned into their gradient when training; in1 targets [B,T] i32, negative:
+ * the position does not count; loss [B].
+ */
+#include "op/common.h"
+
+static nami_arg_xent xent_args(const nami_bind *b)
+{
+    return (nami_arg_xent){.act = b->in[0].dtype,
+                           .batch = b->in[0].shape.dim[0],
+                           .time = b->in[0].shape.dim[1],
+                           .vocabulary = nami_op_last(&b->in[0]),
+                           .logits = b->in[0].data,
+                           .target = b->in[1].data,
+                           .scale = b->scale,
+                           .gradient = b->train,
+                           .loss = b->loss};
+}
+
+static nami_status xent_prepare(nami_node *n, const nami_bind *shapes)
+{
+    const nami_arg_xent a = xent_args(shapes);
+    return nami_op_prepare(n, shapes, NAMI_FORWARD, NAMI_XENT_F, &a);
+}
+
+static void xent_forward(const nami_node *n, const nami_bind *b)
+{
+    const nami_arg_xent a = xent_args(b);
+    nami_op_launch(n, b, NAMI_FORWARD, &a);
+}
+
+const nami_op nami_op_xent = {
+    .name = "xent",
+    .in_place_gradient = true,
+    .prepare = xent_prepare,
+    .forward = xent_forward,
+};
