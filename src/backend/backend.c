@@ -3,7 +3,7 @@
 #include "backend/backend.h"
 
 #include "backend/list.h"
-#include "backend/request.h"
+#include "backend/query.h"
 #include "base/clock.h"
 
 static const nami_backend_type *const backend_list[] = {&nami_backend_ref};
@@ -109,8 +109,8 @@ nami_event nami_backend_zero(nami_backend *b, int lane, void *to, size_t bytes)
 nami_status nami_backend_prepare(nami_backend *b, nami_kernel k, const void *args,
                                  const nami_prepared **out)
 {
-    const nami_request r = nami_request_of(k, args);
-    NAMI_TRY(nami_request_check(&r));
+    const nami_query r = nami_query_of(k, args);
+    NAMI_TRY(nami_query_check(&r));
     return b->type->prepare(b, k, args, out);
 }
 

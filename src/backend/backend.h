@@ -17,11 +17,12 @@ typedef uint64_t nami_event; /* 0: already complete */
 /* A kernel chosen for given shapes. Owned by the backend, shared between equal requests. */
 typedef struct nami_prepared {
     nami_kernel kernel;
-    size_t scratch;            /* bytes of scratch a launch needs */
-    size_t packed_f, packed_b; /* LINEAR kernels: bytes of the packed copies; 0: the master is used */
-    double flops;              /* floating-point operations of one launch */
-    double bytes;              /* bytes that must move at least */
-    void *data;                /* the backend's own */
+    size_t scratch; /* bytes of scratch a launch needs */
+    size_t packed_f,
+        packed_b; /* LINEAR kernels: bytes of the packed copies; 0: the master is used */
+    double flops; /* floating-point operations of one launch */
+    double bytes; /* bytes that must move at least */
+    void *data;   /* the backend's own */
 } nami_prepared;
 
 typedef struct nami_backend nami_backend;
@@ -32,17 +33,20 @@ typedef struct nami_backend_type {
     void (*close)(nami_backend *b);
     void *(*alloc)(nami_backend *b, nami_tag tag, size_t bytes);
     void (*free)(nami_backend *b, void *block);
-    nami_event (*copy)(nami_backend *b, int lane, void *to, const void *from, size_t bytes);
+    nami_event (*copy)(nami_backend *b, int lane, void *to, const void *from,
+                       size_t bytes);
     nami_event (*zero)(nami_backend *b, int lane, void *to, size_t bytes);
-    nami_status (*prepare)(nami_backend *b, nami_kernel k, const void *args, const nami_prepared **out);
-    nami_event (*launch)(nami_backend *b, int lane, const nami_prepared *p, const void *args);
+    nami_status (*prepare)(nami_backend *b, nami_kernel k, const void *args,
+                           const nami_prepared **out);
+    nami_event (*launch)(nami_backend *b, int lane, const nami_prepared *p,
+                         const void *args);
     bool (*done)(nami_backend *b, nami_event e);
 } nami_backend_type;
 
 struct nami_backend {
     const nami_backend_type *type;
-    int threads; /* that one kernel may use, >= 1 */
-    bool host;   /* memory is host memory: MPI and I/O may use it directly */
+    int threads;    /* that one kernel may use, >= 1 */
+    bool host;      /* memory is host memory: MPI and I/O may use it directly */
     nami_dtype act; /* type of activations it was opened for */
     void *state;
 };
@@ -50,12 +54,14 @@ struct nami_backend {
 /* Open the backend `name` (ref, cpu) with `threads` threads.
  *
  * Local. Status: NAMI_EINPUT unknown name; NAMI_EENV the device is not there or lacks `act` arithmetic. */
-nami_status nami_backend_open(const char *name, int threads, nami_dtype act, nami_backend **out);
+nami_status nami_backend_open(const char *name, int threads, nami_dtype act,
+                              nami_backend **out);
 void nami_backend_close(nami_backend *b);
 
 void *nami_backend_alloc(nami_backend *b, nami_tag tag, size_t bytes);
 void nami_backend_free(nami_backend *b, void *block);
-nami_event nami_backend_copy(nami_backend *b, int lane, void *to, const void *from, size_t bytes);
+nami_event nami_backend_copy(nami_backend *b, int lane, void *to, const void *from,
+                             size_t bytes);
 nami_event nami_backend_zero(nami_backend *b, int lane, void *to, size_t bytes);
 
 /* Choose how to run `k` for the shapes, types and options in `args` (pointers in it are not read, but
@@ -65,7 +71,8 @@ nami_status nami_backend_prepare(nami_backend *b, nami_kernel k, const void *arg
                                  const nami_prepared **out);
 
 /* Run it; `args` is copied. Local. */
-nami_event nami_backend_launch(nami_backend *b, int lane, const nami_prepared *p, const void *args);
+nami_event nami_backend_launch(nami_backend *b, int lane, const nami_prepared *p,
+                               const void *args);
 bool nami_backend_done(nami_backend *b, nami_event e);
 void nami_backend_wait(nami_backend *b, nami_event e);
 

@@ -20,10 +20,10 @@
 
 typedef enum nami_kernel {
     NAMI_LINEAR_PACK, /* weights into the compute type and layout: packed_f, packed_b from w */
-    NAMI_LINEAR_F,    /* y = x w^T + b */
-    NAMI_LINEAR_BI,   /* dx = add + dy w */
-    NAMI_LINEAR_BW,   /* dw += dy^T x, db += column sums of dy */
-    NAMI_NORM_F,      /* layer norm: y = (x - mean) rstd w + b */
+    NAMI_LINEAR_F,  /* y = x w^T + b */
+    NAMI_LINEAR_BI, /* dx = add + dy w */
+    NAMI_LINEAR_BW, /* dw += dy^T x, db += column sums of dy */
+    NAMI_NORM_F,    /* layer norm: y = (x - mean) rstd w + b */
     NAMI_NORM_BI,
     NAMI_NORM_BW,
     NAMI_GELU_F, /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
@@ -33,13 +33,13 @@ typedef enum nami_kernel {
     NAMI_DROPOUT_F,  /* y = add + keep(x)/(1-p) */
     NAMI_DROPOUT_BI, /* dx = keep(dy)/(1-p) */
     NAMI_EMBED_F,    /* y[b,t,:] = wte[token[b,t],:] + wpe[t,:] */
-    NAMI_EMBED_BW,   /* dwte[token[b,t],:] += dy[b,t,:], dwpe[t,:] += sum_b dy[b,t,:], in order of (b,t) */
-    NAMI_XENT_F,     /* loss[b] = sum_t (logsumexp - logit of target); see gradient flag */
-    NAMI_ADD,        /* a += b, wide */
-    NAMI_SCALE,      /* a *= s, wide */
-    NAMI_SQUARES,    /* sums of squares in double over blocks of 64 Ki elements, added in block order */
-    NAMI_ADAMW,      /* fused AdamW step over one parameter */
-    NAMI_SGD,        /* SGD with momentum over one parameter */
+    NAMI_EMBED_BW, /* dwte[token[b,t],:] += dy[b,t,:], dwpe[t,:] += sum_b dy[b,t,:], in order of (b,t) */
+    NAMI_XENT_F, /* loss[b] = sum_t (logsumexp - logit of target); see gradient flag */
+    NAMI_ADD,    /* a += b, wide */
+    NAMI_SCALE,  /* a *= s, wide */
+    NAMI_SQUARES, /* sums of squares in double over blocks of 64 Ki elements, added in block order */
+    NAMI_ADAMW, /* fused AdamW step over one parameter */
+    NAMI_SGD,   /* SGD with momentum over one parameter */
     NAMI_KERNELS
 } nami_kernel;
 
@@ -66,13 +66,13 @@ typedef struct nami_arg_norm {
     nami_dtype act;
     int64_t n, width;
     double eps;
-    const void *x;       /* [n,C] act */
-    const void *w, *b;   /* [C] wide */
-    void *y;             /* [n,C] act */
-    void *mean, *rstd;   /* [n] wide, written by F, read by BI and BW */
+    const void *x;        /* [n,C] act */
+    const void *w, *b;    /* [C] wide */
+    void *y;              /* [n,C] act */
+    void *mean, *rstd;    /* [n] wide, written by F, read by BI and BW */
     const void *dy, *add; /* [n,C] act */
-    void *dx;            /* [n,C] act */
-    void *dw, *db;       /* [C] wide, added to */
+    void *dx;             /* [n,C] act */
+    void *dw, *db;        /* [C] wide, added to */
 } nami_arg_norm;
 
 typedef struct nami_arg_gelu {
@@ -87,15 +87,16 @@ typedef struct nami_arg_gelu {
 typedef struct nami_arg_attention {
     nami_dtype act;
     int64_t batch, time, heads, head_width; /* B, T, H, C/H */
-    double dropout; /* p of the attention weights, 0 = none; weight (h,i,j) is element nami_attention_element */
-    uint64_t key;                           /* of this operator and step */
-    int64_t first_sample;                   /* global index of sample 0 */
-    const void *qkv;                        /* [B,T,3C] act: q, k, v one after the other */
-    void *y;                                /* [B,T,C] act; read by BI */
-    void *lse;                              /* [B,H,T] wide: log of the softmax sum, for BI */
-    const void *dy;                         /* [B,T,C] act */
-    void *dqkv;                             /* [B,T,3C] act */
-    void *scratch;                          /* prepared.scratch bytes */
+    double
+        dropout; /* p of the attention weights, 0 = none; weight (h,i,j) is element nami_attention_element */
+    uint64_t key;         /* of this operator and step */
+    int64_t first_sample; /* global index of sample 0 */
+    const void *qkv;      /* [B,T,3C] act: q, k, v one after the other */
+    void *y;              /* [B,T,C] act; read by BI */
+    void *lse;            /* [B,H,T] wide: log of the softmax sum, for BI */
+    const void *dy;       /* [B,T,C] act */
+    void *dqkv;           /* [B,T,3C] act */
+    void *scratch;        /* prepared.scratch bytes */
 } nami_arg_attention;
 
 typedef struct nami_arg_dropout {
@@ -113,21 +114,24 @@ typedef struct nami_arg_dropout {
 typedef struct nami_arg_embed {
     nami_dtype act;
     int64_t batch, time, width, vocabulary;
-    const int32_t *token;   /* [B,T], 0 <= token < vocabulary (checked when data is read) */
-    const void *wte, *wpe;  /* [V,C], [>=T,C] wide */
-    void *y;                /* [B,T,C] act */
-    const void *dy;         /* [B,T,C] act */
-    void *dwte, *dwpe;      /* wide, added to */
+    const int32_t
+        *token; /* [B,T], 0 <= token < vocabulary (checked when data is read) */
+    const void *wte, *wpe; /* [V,C], [>=T,C] wide */
+    void *y;               /* [B,T,C] act */
+    const void *dy;        /* [B,T,C] act */
+    void *dwte, *dwpe;     /* wide, added to */
 } nami_arg_embed;
 
 typedef struct nami_arg_xent {
     nami_dtype act;
     int64_t batch, time, vocabulary;
-    void *logits;          /* [B,T,V] act; with `gradient` overwritten by scale (softmax - onehot) */
+    void *
+        logits; /* [B,T,V] act; with `gradient` overwritten by scale (softmax - onehot) */
     const int32_t *target; /* [B,T]; negative: position does not count */
     double scale;          /* 1 / counted tokens of the whole step */
     bool gradient;
-    double *loss;          /* [B] sums over t, host or device memory as the backend's other buffers */
+    double *
+        loss; /* [B] sums over t, host or device memory as the backend's other buffers */
 } nami_arg_xent;
 
 typedef struct nami_arg_vector { /* ADD, SCALE, SQUARES */
@@ -142,16 +146,17 @@ typedef struct nami_arg_vector { /* ADD, SCALE, SQUARES */
 typedef struct nami_arg_update { /* ADAMW, SGD; over one parameter */
     nami_dtype wide;
     int64_t count;
-    void *w;             /* parameter */
-    const void *g;       /* gradient */
-    void *m, *v;         /* optimiser state (SGD: m only) */
+    void *w;                             /* parameter */
+    const void *g;                       /* gradient */
+    void *m, *v;                         /* optimiser state (SGD: m only) */
     double lr, beta1, beta2, eps, decay; /* SGD: beta1 = momentum */
-    double grad_scale;   /* clip factor, g is multiplied by it */
-    int64_t step;        /* 1-based, for the bias correction */
+    double grad_scale;                   /* clip factor, g is multiplied by it */
+    int64_t step;                        /* 1-based, for the bias correction */
 } nami_arg_update;
 
 /* Number of the attention weight of head h, row i, column j for nami_keep; rows start at multiples of 4. Local. */
-static inline int64_t nami_attention_element(int64_t time, int64_t h, int64_t i, int64_t j)
+static inline int64_t nami_attention_element(int64_t time, int64_t h, int64_t i,
+                                             int64_t j)
 {
     return (h * time + i) * ((time + 3) / 4 * 4) + j;
 }

@@ -10,7 +10,13 @@
 
 #include "backend/backend.h"
 
-typedef enum nami_pass { NAMI_FORWARD, NAMI_BACKWARD_INPUT, NAMI_BACKWARD_WEIGHT, NAMI_PACK, NAMI_PASSES } nami_pass;
+typedef enum nami_pass {
+    NAMI_FORWARD,
+    NAMI_BACKWARD_INPUT,
+    NAMI_BACKWARD_WEIGHT,
+    NAMI_PACK,
+    NAMI_PASSES
+} nami_pass;
 
 enum { NAMI_OP_IN = 2, NAMI_OP_PARAM = 2, NAMI_OP_SAVED = 2 };
 
@@ -48,22 +54,24 @@ typedef struct nami_bind {
     nami_tensor dparam[NAMI_OP_PARAM]; /* wide, added to */
     void *packed_f, *packed_b;         /* of param[0] */
     nami_tensor dout;                  /* gradient of out */
-    nami_tensor din[NAMI_OP_IN];       /* gradient of in, overwritten; data NULL: not wanted */
-    const void *add[NAMI_OP_IN];       /* added to din, or NULL */
-    void *scratch;                     /* of the largest need of the node */
-    bool train;                        /* dropout on; loss leaves its gradient */
-    uint64_t seed;                     /* stream = nami_mix(nami_mix(seed, node->key), step) */
-    int64_t step;                      /* optimiser step, 0-based */
-    int64_t first_sample;              /* global index of the micro-batch's first sample in the step's order */
-    double scale;                      /* of the loss: 1 / counted tokens of the step */
-    double *loss;                      /* [B] loss sums per sample; loss operator only */
+    nami_tensor
+        din[NAMI_OP_IN]; /* gradient of in, overwritten; data NULL: not wanted */
+    const void *add[NAMI_OP_IN]; /* added to din, or NULL */
+    void *scratch;               /* of the largest need of the node */
+    bool train;                  /* dropout on; loss leaves its gradient */
+    uint64_t seed; /* stream = nami_mix(nami_mix(seed, node->key), step) */
+    int64_t step;  /* optimiser step, 0-based */
+    int64_t
+        first_sample; /* global index of the micro-batch's first sample in the step's order */
+    double scale; /* of the loss: 1 / counted tokens of the step */
+    double *loss; /* [B] loss sums per sample; loss operator only */
 } nami_bind;
 
 struct nami_op {
-    const char *name;             /* "linear" */
-    unsigned bi_reads, bw_reads;  /* NAMI_READ_ bits */
-    bool in_place_gradient;       /* loss: its forward turns in[0] into in[0]'s gradient */
-    bool adds;                    /* backward_input honours bind.add; else add must be NULL */
+    const char *name;            /* "linear" */
+    unsigned bi_reads, bw_reads; /* NAMI_READ_ bits */
+    bool in_place_gradient; /* loss: its forward turns in[0] into in[0]'s gradient */
+    bool adds;              /* backward_input honours bind.add; else add must be NULL */
     /* Whether the gradient of in[input] is the gradient of out itself (residual: in0, and in1 without
      * dropout). The graph then aliases the two, din[input].data stays NULL, and the pass writes nothing
      * there; backward_input is not launched when every wanted din passes. NULL: never. Local. */
@@ -72,19 +80,27 @@ struct nami_op {
      * backward passes will run; add[i] is non-NULL (any address) where a pass will be given it. Local. */
     nami_status (*prepare)(nami_node *n, const nami_bind *shapes);
     void (*forward)(const nami_node *n, const nami_bind *b);
-    void (*backward_input)(const nami_node *n, const nami_bind *b);  /* NULL: no input gradient */
-    void (*backward_weight)(const nami_node *n, const nami_bind *b); /* NULL: no weights */
-    void (*pack)(const nami_node *n, const nami_bind *b);            /* NULL: nothing packed */
+    void (*backward_input)(const nami_node *n,
+                           const nami_bind *b); /* NULL: no input gradient */
+    void (*backward_weight)(const nami_node *n,
+                            const nami_bind *b);          /* NULL: no weights */
+    void (*pack)(const nami_node *n, const nami_bind *b); /* NULL: nothing packed */
 };
 
-extern const nami_op nami_op_linear;    /* in0 x [B,T,I]; param w [O,I], b [O] or -1; out [B,T,O] */
-extern const nami_op nami_op_norm;      /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps */
-extern const nami_op nami_op_gelu;      /* in0 x */
-extern const nami_op nami_op_attention; /* in0 qkv; saved lse [B,H,T]; real[0]=p; whole[0]=heads */
-extern const nami_op nami_op_residual;  /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
-extern const nami_op nami_op_dropout;   /* out = dropout(in0); real[0]=p */
-extern const nami_op nami_op_embed;     /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
-extern const nami_op nami_op_xent;      /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1 */
-extern const nami_op nami_op_template;  /* a pattern to copy; computes gelu */
+extern const nami_op
+    nami_op_linear; /* in0 x [B,T,I]; param w [O,I], b [O] or -1; out [B,T,O] */
+extern const nami_op
+    nami_op_norm; /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps */
+extern const nami_op nami_op_gelu; /* in0 x */
+extern const nami_op
+    nami_op_attention; /* in0 qkv; saved lse [B,H,T]; real[0]=p; whole[0]=heads */
+extern const nami_op
+    nami_op_residual; /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
+extern const nami_op nami_op_dropout; /* out = dropout(in0); real[0]=p */
+extern const nami_op
+    nami_op_embed; /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
+extern const nami_op
+    nami_op_xent; /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1 */
+extern const nami_op nami_op_template; /* a pattern to copy; computes gelu */
 
 #endif

@@ -6,10 +6,10 @@ static const struct {
     size_t size;
     const char *name;
 } dtype_table[NAMI_DTYPES] = {
-    [NAMI_F32] = {4, "f32" },
+    [NAMI_F32] = {4, "f32"},
     [NAMI_BF16] = {2, "bf16"},
-    [NAMI_F64] = {8, "f64" },
-    [NAMI_I32] = {4, "i32" },
+    [NAMI_F64] = {8, "f64"},
+    [NAMI_I32] = {4, "i32"},
 };
 
 size_t nami_dtype_size(nami_dtype d)
@@ -24,9 +24,7 @@ const char *nami_dtype_name(nami_dtype d)
 
 nami_shape nami_shape_of(int64_t d0, int64_t d1, int64_t d2, int64_t d3)
 {
-    nami_shape s = {
-        .rank = 0, .dim = {d0, d1, d2, d3}
-    };
+    nami_shape s = {.rank = 0, .dim = {d0, d1, d2, d3}};
     while (s.rank < NAMI_MAX_RANK && s.dim[s.rank] != 0)
         s.rank++;
     for (int i = s.rank; i < NAMI_MAX_RANK; i++)

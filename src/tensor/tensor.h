@@ -12,7 +12,13 @@
 
 #include "base/text.h"
 
-typedef enum nami_dtype { NAMI_F32, NAMI_BF16, NAMI_F64, NAMI_I32, NAMI_DTYPES } nami_dtype;
+typedef enum nami_dtype {
+    NAMI_F32,
+    NAMI_BF16,
+    NAMI_F64,
+    NAMI_I32,
+    NAMI_DTYPES
+} nami_dtype;
 
 enum { NAMI_MAX_RANK = 4 };
 

@@ -3,7 +3,7 @@
 #include "backend/ref/ref.h"
 
 #include "backend/list.h"
-#include "backend/request.h"
+#include "backend/query.h"
 
 static nami_ref_kernel *const ref_kernels[NAMI_KERNELS] = {
     [NAMI_LINEAR_PACK] = NULL, /* products read the master copy */
@@ -83,7 +83,7 @@ static size_t ref_scratch(nami_kernel k, const void *args)
 static nami_status ref_prepare(nami_backend *b, nami_kernel k, const void *args,
                                const nami_prepared **out)
 {
-    const nami_request r = nami_request_of(k, args);
+    const nami_query r = nami_query_of(k, args);
     nami_known *list = b->state;
     bool fresh;
     nami_known *known = nami_known_find(&list, &r, &fresh);

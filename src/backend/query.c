@@ -1,109 +1,98 @@
 /* SPDX-License-Identifier: MIT */
-/* request.c - what a prepare call asks for, as a value. */
-#include "backend/request.h"
+/* query.c - what a prepare call asks for, as a value. */
+#include "backend/query.h"
 
 #include <string.h>
 
-static nami_request linear_request(const nami_arg_linear *a)
+static nami_query linear_query(const nami_arg_linear *a)
 {
-    return (nami_request){
-        .type = a->act,
-        .dim = {a->n, a->in, a->out},
-        .flags = (a->b ? 1 : 0) | (a->add ? 2 : 0) | (a->db ? 4 : 0)
-    };
+    return (nami_query){.type = a->act,
+                        .dim = {a->n, a->in, a->out},
+                        .flags = (a->b ? 1 : 0) | (a->add ? 2 : 0) | (a->db ? 4 : 0)};
 }
 
-static nami_request attention_request(const nami_arg_attention *a)
+static nami_query attention_query(const nami_arg_attention *a)
 {
-    return (nami_request){
-        .type = a->act,
-        .dim = {a->batch, a->time, a->heads, a->head_width},
-        .real = a->dropout
-    };
+    return (nami_query){.type = a->act,
+                        .dim = {a->batch, a->time, a->heads, a->head_width},
+                        .real = a->dropout};
 }
 
-static nami_request norm_request(const nami_arg_norm *a)
+static nami_query norm_query(const nami_arg_norm *a)
 {
-    return (nami_request){
-        .type = a->act, .dim = {a->n, a->width},
-             .flags = a->add ? 2 : 0
-    };
+    return (nami_query){
+        .type = a->act, .dim = {a->n, a->width}, .flags = a->add ? 2 : 0};
 }
 
-static nami_request dropout_request(const nami_arg_dropout *a)
+static nami_query dropout_query(const nami_arg_dropout *a)
 {
-    return (nami_request){
-        .type = a->act,
-        .dim = {a->batch, a->count},
-        .flags = a->add ? 2 : 0,
-        .real = a->dropout
-    };
+    return (nami_query){.type = a->act,
+                        .dim = {a->batch, a->count},
+                        .flags = a->add ? 2 : 0,
+                        .real = a->dropout};
 }
 
-static nami_request embed_request(const nami_arg_embed *a)
+static nami_query embed_query(const nami_arg_embed *a)
 {
-    return (nami_request){
-        .type = a->act, .dim = {a->batch, a->time, a->width, a->vocabulary}
-    };
+    return (nami_query){.type = a->act,
+                        .dim = {a->batch, a->time, a->width, a->vocabulary}};
 }
 
-static nami_request xent_request(const nami_arg_xent *a)
+static nami_query xent_query(const nami_arg_xent *a)
 {
-    return (nami_request){
-        .type = a->act,
-        .dim = {a->batch, a->time, a->vocabulary},
-        .flags = a->gradient ? 1 : 0
-    };
+    return (nami_query){.type = a->act,
+                        .dim = {a->batch, a->time, a->vocabulary},
+                        .flags = a->gradient ? 1 : 0};
 }
 
-static nami_request whole_request(nami_kernel k, const void *args)
+static nami_query whole_query(nami_kernel k, const void *args)
 {
     const nami_arg_gelu *g = args;
     const nami_arg_vector *v = args;
     const nami_arg_update *u = args;
     if (k == NAMI_GELU_F || k == NAMI_GELU_BI)
-        return (nami_request){.type = g->act, .dim = {g->count}};
+        return (nami_query){.type = g->act, .dim = {g->count}};
     if (k == NAMI_ADAMW || k == NAMI_SGD)
-        return (nami_request){.type = u->wide, .dim = {u->count}};
-    return (nami_request){.type = v->wide, .dim = {v->count}};
+        return (nami_query){.type = u->wide, .dim = {u->count}};
+    return (nami_query){.type = v->wide, .dim = {v->count}};
 }
 
-static nami_request request_body(nami_kernel k, const void *args)
+static nami_query query_body(nami_kernel k, const void *args)
 {
     switch (k) {
     case NAMI_LINEAR_PACK:
     case NAMI_LINEAR_F:
     case NAMI_LINEAR_BI:
     case NAMI_LINEAR_BW:
-        return linear_request(args);
+        return linear_query(args);
     case NAMI_NORM_F:
     case NAMI_NORM_BI:
     case NAMI_NORM_BW:
-        return norm_request(args);
+        return norm_query(args);
     case NAMI_ATTENTION_F:
     case NAMI_ATTENTION_BI:
-        return attention_request(args);
+        return attention_query(args);
     case NAMI_DROPOUT_F:
     case NAMI_DROPOUT_BI:
-        return dropout_request(args);
+        return dropout_query(args);
     case NAMI_EMBED_F:
     case NAMI_EMBED_BW:
-        return embed_request(args);
+        return embed_query(args);
     case NAMI_XENT_F:
-        return xent_request(args);
+        return xent_query(args);
     default:
-        return whole_request(k, args);
+        return whole_query(k, args);
     }
 }
 
-nami_request nami_request_of(nami_kernel k, const void *args)
+nami_query nami_query_of(nami_kernel k, const void *args)
 {
-    nami_request r = request_body(k, args);
+    nami_query r = query_body(k, args);
     r.kernel = k;
     return r;
 }
 
-nami_status nami_request_check(const nami_request *r)
+nami_status nami_query_check(const nami_query *r)
 {
     for (int i = 0; i < 6; i++)
         if (r->dim[i] < 0)
@@ -114,7 +103,7 @@ nami_status nami_request_check(const nami_request *r)
     return NAMI_OK;
 }
 
-static double kernel_flops(const nami_request *r, double n)
+static double kernel_flops(const nami_query *r, double n)
 {
     const int64_t *d = r->dim;
     switch ((nami_kernel)r->kernel) {
@@ -135,7 +124,7 @@ static double kernel_flops(const nami_request *r, double n)
     }
 }
 
-static double kernel_bytes(const nami_request *r, double n)
+static double kernel_bytes(const nami_query *r, double n)
 {
     const int64_t *d = r->dim;
     const double size = (double)nami_dtype_size((nami_dtype)r->type);
@@ -170,7 +159,7 @@ static double kernel_bytes(const nami_request *r, double n)
     }
 }
 
-void nami_request_cost(const nami_request *r, nami_prepared *out)
+void nami_query_cost(const nami_query *r, nami_prepared *out)
 {
     double n = 1; /* elements of the main operand */
     const bool embed = r->kernel == NAMI_EMBED_F || r->kernel == NAMI_EMBED_BW;
@@ -181,16 +170,16 @@ void nami_request_cost(const nami_request *r, nami_prepared *out)
     out->bytes = kernel_bytes(r, n);
 }
 
-nami_known *nami_known_find(nami_known **list, const nami_request *r, bool *fresh)
+nami_known *nami_known_find(nami_known **list, const nami_query *r, bool *fresh)
 {
     *fresh = false;
     for (nami_known *k = *list; k; k = k->next)
-        if (!memcmp(&k->request, r, sizeof *r))
+        if (!memcmp(&k->query, r, sizeof *r))
             return k;
     nami_known *k = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *k);
-    k->request = *r;
+    k->query = *r;
     k->prepared.kernel = (nami_kernel)r->kernel;
-    nami_request_cost(r, &k->prepared);
+    nami_query_cost(r, &k->prepared);
     k->next = *list;
     *list = k;
     *fresh = true;
