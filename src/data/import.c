@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/* import.c - text and token files into data sets.
+ *
+ * Formats: nanoGPT 3adf61e data/NAME/prepare.py; llm.c f1e2ace dev/data/data_common.py, llmc/dataloader.h.
+ */
+#include "data/import.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/sink.h"
+#include "data/source.h"
+#include "data/tokens.h"
+
+#define BLOCK ((int64_t)1 << 20) /* tokens handled at a time */
+#define LLMC_HEADER 1024
+
+static const char *const names[] = {"text", "nanogpt", "llmc", NULL};
+static const char *const kinds[] = {"bytes", "tokens", "gpt2"};
+
+/* An import under way. */
+typedef struct work {
+    const nami_import *order;
+    nami_source **source; /* [order->inputs] */
+    int64_t *tokens;      /* [order->inputs] of each */
+    int64_t total, cut;   /* tokens; those below `cut` go to part 0 */
+    int64_t vocabulary;
+    nami_sink sink[2];
+    int parts;
+    int64_t done;       /* tokens written */
+    unsigned char *raw; /* [2*BLOCK] as read */
+    uint16_t *word;     /* [BLOCK] decoded, or BLOCK bytes */
+} work;
+
+nami_import_format nami_import_find(const char *name)
+{
+    int i = 0;
+    while (names[i] && strcmp(names[i], name))
+        i++;
+    return (nami_import_format)i;
+}
+
+char *nami_import_path(const nami_import *im, int part)
+{
+    size_t n = strlen(im->output);
+    if (im->split <= 0)
+        return nami_strdup(im->output);
+    if (n > 3 && !strcmp(im->output + n - 3, ".h5"))
+        n -= 3;
+    return nami_strf("%.*s-%s.h5", (int)n, im->output, part == 0 ? "train" : "valid");
+}
+
+static int32_t little32(const unsigned char *p)
+{
+    return (int32_t)(p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+                     (uint32_t)p[3] << 24);
+}
+
+/* What a wrong magic number of llm.c stands for. */
+static nami_status llmc_other(const char *name, int32_t magic)
+{
+    if (magic == 20240801)
+        return nami_fail(
+            NAMI_EINPUT,
+            "%s holds 32-bit tokens (magic %d, Llama 3), which data sets of "
+            "at most 65536 tokens cannot hold",
+            name, (int)magic);
+    if (magic == 20240522)
+        return nami_fail(NAMI_EINPUT,
+                         "%s is an llm.c evaluation file (magic %d), not a token shard",
+                         name, (int)magic);
+    if (magic == 20240326)
+        return nami_fail(NAMI_EINPUT,
+                         "%s is an llm.c checkpoint (magic %d), not a token shard",
+                         name, (int)magic);
+    return nami_fail(
+        NAMI_EINPUT,
+        "%s is not an llm.c token shard: magic %d where 20240520 is expected", name,
+        (int)magic);
+}
+
+/* Read and check the header; leaves the source at the first token. */
+static nami_status llmc_tokens(nami_source *s, int64_t *tokens)
+{
+    unsigned char header[LLMC_HEADER];
+    const char *name = nami_source_name(s);
+    int64_t length = nami_source_length(s);
+    if (length < LLMC_HEADER)
+        return nami_fail(NAMI_EINPUT,
+                         "%s has %lld bytes, less than the 1024 of an llm.c header",
+                         name, (long long)length);
+    NAMI_TRY(nami_source_read(s, header, sizeof header));
+    if (little32(header) != 20240520)
+        return llmc_other(name, little32(header));
+    if (little32(header + 4) != 1)
+        return nami_fail(NAMI_EINPUT,
+                         "%s is an llm.c token shard of version %d, expected 1", name,
+                         (int)little32(header + 4));
+    *tokens = little32(header + 8);
+    if (*tokens < 0 || LLMC_HEADER + 2 * *tokens != length)
+        return nami_fail(NAMI_EINPUT,
+                         "%s announces %lld tokens and has %lld bytes, where 1024 + 2 "
+                         "bytes a token are expected: it is truncated or damaged",
+                         name, (long long)*tokens, (long long)length);
+    return NAMI_OK;
+}
+
+/* Tokens of an opened input, and where they start. */
+static nami_status count_tokens(const work *w, nami_source *s, int64_t *tokens)
+{
+    int64_t length = nami_source_length(s);
+    if (w->order->format == NAMI_IMPORT_TEXT)
+        *tokens = length;
+    else if (w->order->format == NAMI_IMPORT_LLMC)
+        return llmc_tokens(s, tokens);
+    else if (length % 2)
+        return nami_fail(NAMI_EINPUT,
+                         "%s has an odd number of bytes (%lld): it does not consist of "
+                         "16-bit tokens",
+                         nami_source_name(s), (long long)length);
+    else
+        *tokens = length / 2;
+    return NAMI_OK;
+}
+
+static nami_status choose_vocabulary(work *w)
+{
+    int64_t given = w->order->vocabulary;
+    if (w->order->format == NAMI_IMPORT_TEXT) {
+        if (given && given != 256)
+            return nami_fail(NAMI_EINPUT,
+                             "text has a vocabulary of 256 bytes, not %lld",
+                             (long long)given);
+        w->vocabulary = 256;
+    } else if (w->order->format == NAMI_IMPORT_LLMC) {
+        w->vocabulary = given ? given : 50257;
+    } else if (!given) {
+        return nami_fail(NAMI_EINPUT,
+                         "nanoGPT's files do not tell their vocabulary: give "
+                         "--vocabulary (50257 for GPT-2's)");
+    } else {
+        w->vocabulary = given;
+    }
+    if (w->vocabulary < 1 || w->vocabulary > 65536)
+        return nami_fail(NAMI_EINPUT, "vocabulary %lld is not within 1 to 65536",
+                         (long long)w->vocabulary);
+    return NAMI_OK;
+}
+
+/* Outputs must be new names or data sets, and none an input. */
+static nami_status check_outputs(const work *w)
+{
+    nami_status status = NAMI_OK;
+    for (int part = 0; part < w->parts && status == NAMI_OK; part++) {
+        char *path = nami_import_path(w->order, part);
+        status = nami_sink_allowed(path);
+        for (int i = 0; i < w->order->inputs && status == NAMI_OK; i++)
+            if (w->source[i] && nami_source_is(w->source[i], path))
+                status = nami_fail(NAMI_EINPUT, "%s is an input and the output", path);
+        nami_free(path);
+    }
+    return status;
+}
+
+/* The directory of the output, where pipes are copied to. */
+static char *spool_directory(const char *output)
+{
+    const char *slash = strrchr(output, '/');
+    return slash ? nami_strf("%.*s", (int)(slash - output + 1), output)
+                 : nami_strdup(".");
+}
+
+static nami_status open_inputs(work *w)
+{
+    char *spool = spool_directory(w->order->output);
+    nami_status status = NAMI_OK;
+    for (int i = 0; i < w->order->inputs && status == NAMI_OK; i++) {
+        status = nami_source_open(w->order->input[i], spool, &w->source[i]);
+        if (status == NAMI_OK)
+            status = count_tokens(w, w->source[i], &w->tokens[i]);
+        w->total += w->tokens[i];
+    }
+    nami_free(spool);
+    return status;
+}
+
+/* Where the set is cut; both parts must hold a token and its successor. */
+static nami_status choose_cut(work *w)
+{
+    double split = w->order->split;
+    w->cut = w->parts == 2 ? (int64_t)((double)w->total * split) : w->total;
+    int64_t least =
+        w->parts == 2 && w->total - w->cut < w->cut ? w->total - w->cut : w->cut;
+    if (w->total == 0)
+        return nami_fail(NAMI_EINPUT, "%s%s: there is not one token to import",
+                         nami_source_name(w->source[0]),
+                         w->order->inputs > 1 ? " and the other inputs" : "");
+    if (least < 2)
+        return nami_fail(NAMI_EINPUT,
+                         "%lld token%s are too few%s: a data set needs at least 2",
+                         (long long)w->total, w->total == 1 ? "" : "s",
+                         w->parts == 2 ? " for this split" : "");
+    return NAMI_OK;
+}
+
+static nami_status open_sinks(work *w)
+{
+    for (int part = 0; part < w->parts; part++) {
+        char *path = nami_import_path(w->order, part);
+        int64_t tokens = part == 0 ? w->cut : w->total - w->cut;
+        nami_status status =
+            nami_sink_open(path, tokens, w->vocabulary, &w->sink[part]);
+        nami_free(path);
+        NAMI_TRY(status);
+    }
+    return NAMI_OK;
+}
+
+/* Read `count` tokens of `s`, checked, in the width of the data set into w->word. */
+static nami_status read_block(work *w, nami_source *s, int64_t at, int64_t count)
+{
+    if (w->order->format == NAMI_IMPORT_TEXT)
+        return nami_source_read(s, w->word, (size_t)count);
+    NAMI_TRY(nami_source_read(s, w->raw, 2 * (size_t)count));
+    uint8_t *byte = (uint8_t *)w->word;
+    int width = nami_tokens_width(w->vocabulary);
+    for (int64_t i = 0; i < count; i++) {
+        uint16_t token = (uint16_t)(w->raw[2 * i] | w->raw[2 * i + 1] << 8);
+        if (token >= w->vocabulary)
+            return nami_fail(NAMI_EINPUT,
+                             "%s: token %lld is %d, outside the vocabulary of %lld",
+                             nami_source_name(s), (long long)(at + i), (int)token,
+                             (long long)w->vocabulary);
+        if (width == 1)
+            byte[i] = (uint8_t)token;
+        else
+            w->word[i] = token;
+    }
+    return NAMI_OK;
+}
+
+/* Hand `count` tokens of w->word to the parts they belong to. */
+static nami_status deliver(work *w, int64_t count)
+{
+    int64_t first = w->cut - w->done;
+    first = first < 0 ? 0 : first > count ? count : first;
+    const char *data = (const char *)w->word;
+    if (first > 0)
+        NAMI_TRY(nami_sink_add(&w->sink[0], data, first));
+    if (first < count)
+        NAMI_TRY(nami_sink_add(&w->sink[1],
+                               data + first * nami_tokens_width(w->vocabulary),
+                               count - first));
+    w->done += count;
+    return NAMI_OK;
+}
+
+static nami_status copy_input(work *w, int input)
+{
+    for (int64_t at = 0; at < w->tokens[input]; at += BLOCK) {
+        int64_t left = w->tokens[input] - at, count = left < BLOCK ? left : BLOCK;
+        NAMI_TRY(read_block(w, w->source[input], at, count));
+        NAMI_TRY(deliver(w, count));
+        nami_progress("import: %lld of %lld million tokens, %d %%",
+                      (long long)(w->done / 1000000), (long long)(w->total / 1000000),
+                      (int)(100.0 * (double)w->done / (double)w->total));
+    }
+    return NAMI_OK;
+}
+
+/* The inputs' last name components, for the attribute "source". */
+static char *source_text(const work *w)
+{
+    nami_text text = {0};
+    for (int i = 0; i < w->order->inputs; i++) {
+        const char *name = nami_source_name(w->source[i]), *slash = strrchr(name, '/');
+        if (text.length > 1000) {
+            nami_text_add(&text, " and %d more", w->order->inputs - i);
+            break;
+        }
+        nami_text_add(&text, "%s%s", i ? ", " : "", slash ? slash + 1 : name);
+    }
+    return text.data;
+}
+
+static nami_status finish(work *w)
+{
+    char *source = source_text(w);
+    nami_status status = NAMI_OK;
+    for (int part = 0; part < w->parts && status == NAMI_OK; part++)
+        status = nami_sink_finish(&w->sink[part], kinds[w->order->format], source);
+    nami_free(source);
+    for (int part = 0; part < w->parts && status == NAMI_OK; part++)
+        status = nami_sink_publish(&w->sink[part]);
+    return status;
+}
+
+static nami_status carry_out(work *w)
+{
+    NAMI_TRY(choose_vocabulary(w));
+    NAMI_TRY(check_outputs(w)); /* before a pipe is read */
+    NAMI_TRY(open_inputs(w));
+    NAMI_TRY(check_outputs(w));
+    NAMI_TRY(choose_cut(w));
+    NAMI_TRY(open_sinks(w));
+    for (int i = 0; i < w->order->inputs; i++)
+        NAMI_TRY(copy_input(w, i));
+    return finish(w);
+}
+
+nami_status nami_import_run(const nami_import *im)
+{
+    NAMI_CHECK(im->inputs >= 1 && im->split >= 0 && im->split < 1);
+    work w = {.order = im, .parts = im->split > 0 ? 2 : 1};
+    w.source = nami_calloc(NAMI_MEM_OTHER, (size_t)im->inputs, sizeof *w.source);
+    w.tokens = nami_calloc(NAMI_MEM_OTHER, (size_t)im->inputs, sizeof *w.tokens);
+    w.raw = nami_alloc(NAMI_MEM_DATA, 2 * (size_t)BLOCK);
+    w.word = nami_alloc(NAMI_MEM_DATA, 2 * (size_t)BLOCK);
+    nami_status status = carry_out(&w);
+    for (int part = 0; part < 2; part++)
+        nami_sink_close(&w.sink[part]);
+    for (int i = 0; i < im->inputs; i++)
+        nami_source_close(w.source[i]);
+    nami_free(w.word);
+    nami_free(w.raw);
+    nami_free(w.tokens);
+    nami_free(w.source);
+    return status;
+}

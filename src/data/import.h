@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* import.h - text and token files into data sets. */
+#ifndef NAMI_DATA_IMPORT_H
+#define NAMI_DATA_IMPORT_H
+
+#include <stdint.h>
+
+#include "base/status.h"
+
+typedef enum nami_import_format {
+    NAMI_IMPORT_TEXT,    /* bytes are the tokens */
+    NAMI_IMPORT_NANOGPT, /* bare uint16, little-endian */
+    NAMI_IMPORT_LLMC,    /* 1024 bytes of header, then uint16, little-endian */
+    NAMI_IMPORT_FORMATS
+} nami_import_format;
+
+typedef struct nami_import {
+    nami_import_format format;
+    char *const *input; /* [inputs] paths, see nami_source_open; concatenated */
+    int inputs;
+    const char *output; /* the data set, or with a split the stem of two */
+    double split;       /* share of the first tokens that goes to the training set; 0: no split */
+    int64_t vocabulary; /* 0: the format's own (256 of text, 50257 of llm.c) */
+} nami_import;
+
+/* One of "text", "nanogpt", "llmc"; NAMI_IMPORT_FORMATS when it is none. Local. */
+nami_import_format nami_import_find(const char *name);
+
+/* The output's name: `output` itself, with a split OUTPUT-train.h5 (part 0) or OUTPUT-valid.h5 (part 1), where an ".h5" at
+ * the end of `output` is dropped first. Freed with nami_free. Local. */
+char *nami_import_path(const nami_import *im, int part);
+
+/* Read all inputs and write the data sets.
+ *
+ * Local. Memory is bounded, whatever the inputs' size. An output appears under its name when it is complete and on disk, or
+ * not at all; an existing file is replaced only if it is HDF5 and none of the inputs.
+ * Status: NAMI_EINPUT an input or the output's name; NAMI_EENV no room on disk.
+ */
+nami_status nami_import_run(const nami_import *im);
+
+#endif
