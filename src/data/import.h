@@ -19,7 +19,8 @@ typedef struct nami_import {
     char *const *input; /* [inputs] paths, see nami_source_open; concatenated */
     int inputs;
     const char *output; /* the data set, or with a split the stem of two */
-    double split;       /* share of the first tokens that goes to the training set; 0: no split */
+    double
+        split; /* share of the first tokens that goes to the training set; 0: no split */
     int64_t vocabulary; /* 0: the format's own (256 of text, 50257 of llm.c) */
 } nami_import;
 

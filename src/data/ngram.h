@@ -35,6 +35,7 @@ void nami_ngram_score(nami_ngram *g, const uint16_t *token, int64_t count, doubl
 
 /* The same over tokens [from, to) of a data set, starting a text there. Local. Statuses of nami_data_slab too. */
 nami_status nami_ngram_train_on(nami_ngram *g, nami_data *d, int64_t from, int64_t to);
-nami_status nami_ngram_score_on(nami_ngram *g, nami_data *d, int64_t from, int64_t to, double *sum);
+nami_status nami_ngram_score_on(nami_ngram *g, nami_data *d, int64_t from, int64_t to,
+                                double *sum);
 
 #endif

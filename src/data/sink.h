@@ -21,7 +21,8 @@ typedef struct nami_sink {
 nami_status nami_sink_allowed(const char *path);
 
 /* Start a set of `tokens` tokens under a temporary name beside `path`. Local. */
-nami_status nami_sink_open(const char *path, int64_t tokens, int64_t vocabulary, nami_sink *s);
+nami_status nami_sink_open(const char *path, int64_t tokens, int64_t vocabulary,
+                           nami_sink *s);
 
 /* Append `count` tokens of nami_tokens_width bytes. Local. */
 nami_status nami_sink_add(nami_sink *s, const void *token, int64_t count);

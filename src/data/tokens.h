@@ -11,16 +11,19 @@
 int nami_tokens_width(int64_t vocabulary);
 
 /* Continue CRC-32 `sum` (0 at the start) over `count` tokens of `width` bytes, taken as little-endian bytes. Local. */
-uint32_t nami_tokens_checksum(uint32_t sum, const void *token, int64_t count, int width);
+uint32_t nami_tokens_checksum(uint32_t sum, const void *token, int64_t count,
+                              int width);
 
 /* Checksum of two parts in a row from those of the parts; `bytes` is the length of the second. Local. */
 uint32_t nami_tokens_combine(uint32_t first, uint32_t second, int64_t bytes);
 
 /* Index of the first token >= vocabulary, -1 when there is none. Local. */
-int64_t nami_tokens_outside(const void *token, int64_t count, int width, int64_t vocabulary);
+int64_t nami_tokens_outside(const void *token, int64_t count, int width,
+                            int64_t vocabulary);
 
 /* Append tokens as people read them: of kind "bytes" the bytes themselves (a NUL, which a text cannot hold, as "?"),
  * of any other kind their numbers, each followed by a blank. Local. */
-void nami_tokens_text(const char *kind, const int32_t *token, int64_t count, nami_text *out);
+void nami_tokens_text(const char *kind, const int32_t *token, int64_t count,
+                      nami_text *out);
 
 #endif
