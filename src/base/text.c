@@ -25,7 +25,8 @@ static void reserve(nami_text *t, size_t more)
 }
 
 /* Append what vsnprintf makes of the arguments. */
-static void add_list(nami_text *t, const char *format, va_list arguments)
+static void __attribute__((format(printf, 2, 0)))
+add_list(nami_text *t, const char *format, va_list arguments)
 {
     va_list again;
     va_copy(again, arguments);

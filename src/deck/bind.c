@@ -163,7 +163,7 @@ void nami_deck_echo(const nami_option_table *const tables[],
     for (int t = 0; t < n; t++)
         for (int i = 0; i < tables[t]->rows; i++) {
             const nami_option *row = &tables[t]->row[i];
-            if (strcmp(section, row->section))
+            if (strcmp(section, row->section) != 0)
                 nami_text_add(out, "%s[%s]\n", *section ? "\n" : "", row->section);
             section = row->section;
             nami_text_add(out, "%s = ", row->key);

@@ -88,7 +88,10 @@ static nami_status read_quoted(reader *r)
     for (r->cursor++; r->cursor < r->end && *r->cursor != '"'; r->cursor++) {
         char c = *r->cursor;
         if (c == '\\') {
-            c = ++r->cursor < r->end ? unescape(*r->cursor) : 0;
+            r->cursor++;
+            c = '\0';
+            if (r->cursor < r->end)
+                c = unescape(*r->cursor);
             if (!c)
                 return refuse(r, "one of \\\" \\\\ \\n \\t \\r after the backslash");
         }
