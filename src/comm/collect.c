@@ -64,7 +64,7 @@ nami_request nami_comm_merge(nami_comm *c, double *inout, int count)
     if (c->size == 1 || count == 0)
         return 0;
     int slot = nami_comm_slot(c);
-    MPI_Iallreduce(MPI_IN_PLACE, inout, count, MPI_DOUBLE, MPI_SUM, c->merge,
+    MPI_Iallreduce(MPI_IN_PLACE, inout, count, MPI_DOUBLE, MPI_SUM, c->data,
                    &c->slot[slot].request);
     c->pending++;
     return slot + 1;

@@ -11,7 +11,7 @@
 enum {
     NAMI_COMM_PIECE = 1 << 30, /* bytes of the largest single MPI transfer */
     NAMI_COMM_SENTENCE = 1024, /* bytes of the sentence of a failure */
-    NAMI_COMM_LATE = 1         /* tag on `watch` of "I have waited too long" */
+    NAMI_COMM_LATE = 1         /* tag on `control` of "I have waited too long" */
 };
 
 /* One request of the pool. A message of several pieces is a chain of slots. */
@@ -24,16 +24,16 @@ typedef struct nami_slot {
 } nami_slot;
 
 struct nami_comm {
-    MPI_Comm control; /* set-up collectives */
-    MPI_Comm data;    /* messages between ranks */
-    MPI_Comm merge;   /* nami_comm_merge */
-    MPI_Comm watch;   /* reports of ranks that waited too long */
-    MPI_Comm node;    /* the ranks of this node */
+    MPI_Comm
+        control; /* set-up collectives; as messages, reports of ranks that waited too long */
+    MPI_Comm data; /* messages; as collectives, nami_comm_merge */
+    MPI_Comm node; /* the ranks of this node */
     int rank, size, node_rank, node_size;
-    int tags;      /* upper bound of tags, exclusive */
-    int threads;   /* of this rank */
-    bool crowded;  /* waiting must give the core away */
-    double limit;  /* seconds a collective may take, 0: for ever */
+    int node_leader; /* lowest rank of this node */
+    int tags;        /* upper bound of tags, exclusive */
+    int threads;     /* of this rank */
+    bool crowded;    /* waiting must give the core away */
+    double limit;    /* seconds a collective may take, 0: for ever */
     char phase[64];
     nami_slot *slot; /* [slots] */
     int slots;

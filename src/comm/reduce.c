@@ -47,13 +47,11 @@ int64_t nami_reduce_slice(const nami_reducer *r, const nami_chunk *chunk, int m,
 
 static bool on_one_node(const nami_reducer *r)
 {
-    MPI_Comm node;
-    int size = 0, all = 0;
-    MPI_Comm_split_type(r->group, MPI_COMM_TYPE_SHARED, r->me, MPI_INFO_NULL, &node);
-    MPI_Comm_size(node, &size);
-    MPI_Comm_free(&node);
-    MPI_Allreduce(&size, &all, 1, MPI_INT, MPI_MIN, r->group);
-    return all == r->members;
+    int range[2] = {r->comm->node_leader, -r->comm->node_leader}, most[2];
+    MPI_Request request;
+    MPI_Iallreduce(range, most, 2, MPI_INT, MPI_MAX, r->group, &request);
+    nami_comm_wait(r->comm, &request, "start of a group");
+    return most[0] == -most[1];
 }
 
 static nami_status choose(nami_reducer *r, int force)

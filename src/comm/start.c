@@ -103,12 +103,12 @@ static void open_communicators(nami_comm *c)
     int *bound = NULL, found = 0;
     MPI_Comm_dup(MPI_COMM_WORLD, &c->control);
     MPI_Comm_dup(MPI_COMM_WORLD, &c->data);
-    MPI_Comm_dup(MPI_COMM_WORLD, &c->merge);
-    MPI_Comm_dup(MPI_COMM_WORLD, &c->watch);
     MPI_Comm_split_type(c->control, MPI_COMM_TYPE_SHARED, c->rank, MPI_INFO_NULL,
                         &c->node);
     MPI_Comm_rank(c->node, &c->node_rank);
     MPI_Comm_size(c->node, &c->node_size);
+    c->node_leader = c->rank;
+    MPI_Bcast(&c->node_leader, 1, MPI_INT, 0, c->node);
     MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &bound, &found);
     c->tags = found && *bound < INT_MAX ? *bound + 1 : found ? INT_MAX : 32768;
 }
@@ -148,8 +148,6 @@ void nami_comm_close(nami_comm *c)
     nami_comm_barrier(
         c); /* politely, as MPI_Finalize waits for all without giving the core away */
     MPI_Comm_free(&c->node);
-    MPI_Comm_free(&c->watch);
-    MPI_Comm_free(&c->merge);
     MPI_Comm_free(&c->data);
     MPI_Comm_free(&c->control);
     nami_die_hook(NULL);

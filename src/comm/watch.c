@@ -34,9 +34,9 @@ static bool collect_reports(nami_comm *c, MPI_Request *request, double end, bool
         MPI_Status status;
         if (is_complete(request))
             return true;
-        MPI_Iprobe(MPI_ANY_SOURCE, NAMI_COMM_LATE, c->watch, &flag, &status);
+        MPI_Iprobe(MPI_ANY_SOURCE, NAMI_COMM_LATE, c->control, &flag, &status);
         if (flag) {
-            MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, NAMI_COMM_LATE, c->watch,
+            MPI_Recv(NULL, 0, MPI_BYTE, status.MPI_SOURCE, NAMI_COMM_LATE, c->control,
                      &status);
             late[status.MPI_SOURCE] = true;
         }
@@ -84,7 +84,7 @@ static bool member_ends(nami_comm *c, MPI_Request *request, const char *what)
     nami_patience patience = {0};
     /* Ranks end one after the other, so that one sentence is printed and not thousands. */
     double end = nami_now() + 4 + 0.02 * c->rank;
-    MPI_Isend(NULL, 0, MPI_BYTE, 0, NAMI_COMM_LATE, c->watch, &report);
+    MPI_Isend(NULL, 0, MPI_BYTE, 0, NAMI_COMM_LATE, c->control, &report);
     while (nami_now() < end) {
         if (is_complete(request)) {
             MPI_Status status;
