@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* test_options.c - learning rate, clip factor and the optimiser's part of [train]. */
+#include <math.h>
+
+#include "nami_test.h"
+#include "optim/optim.h"
+
+static void set(nami_optim_options *o, const char *key, const char *value)
+{
+    for (int i = 0; i < nami_optim_option_table.rows; i++)
+        if (strcmp(nami_optim_option_table.row[i].key, key) == 0) {
+            assert_ok(
+                nami_option_set(&nami_optim_option_table.row[i], o, value, "test"));
+            return;
+        }
+    fail_msg("no option %s", key);
+}
+
+static nami_optim_options defaults(void)
+{
+    nami_optim_options o = {0};
+    assert_ok(nami_option_defaults(&nami_optim_option_table, &o));
+    assert_ok(nami_optim_resolve(&o));
+    return o;
+}
+
+static void release(nami_optim_options *o)
+{
+    nami_option_release(&nami_optim_option_table, o);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    nami_optim_options o = defaults();
+    assert_int_equal(o.optimizer, NAMI_OPTIMIZER_ADAMW);
+    assert_int_equal(o.rate, NAMI_RATE_COSINE);
+    assert_true(o.beta1 == 0.9 && o.beta2 == 0.95 && o.eps == 1e-8 && o.clip == 1);
+    assert_int_equal(nami_optim_states(&o), 2);
+    set(&o, "optimizer", "sgd");
+    assert_int_equal(nami_optim_states(&o), 1);
+    release(&o);
+}
+
+static void test_betas(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "", "0.9", "0.9 1", "-0.1 0.9", "0.9 0.95 0.99", "a b", "nan 0", "0.9 0.9x"};
+    nami_optim_options o = defaults();
+    set(&o, "betas", "0.8,  0.99");
+    assert_ok(nami_optim_resolve(&o));
+    assert_true(o.beta1 == 0.8 && o.beta2 == 0.99);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        set(&o, "betas", bad[i]);
+        assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.betas");
+    }
+    release(&o);
+}
+
+static void test_cross_checks(void **state)
+{
+    (void)state;
+    nami_optim_options o = defaults();
+    set(&o, "min_lr", "1");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.min_lr");
+    set(&o, "rate", "constant");
+    assert_ok(nami_optim_resolve(&o));
+    set(&o, "rate_steps", "10");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.rate_steps");
+    release(&o);
+}
+
+static void test_rate(void **state)
+{
+    (void)state;
+    nami_optim_options o = {
+        .lr = 1e-3, .min_lr = 1e-4, .warmup = 10, .rate = NAMI_RATE_COSINE};
+    assert_true(fabs(nami_optim_rate(&o, 0, 110) - 1e-3 / 11) < 1e-18);
+    assert_true(fabs(nami_optim_rate(&o, 9, 110) - 1e-3 * 10 / 11) < 1e-18);
+    assert_true(nami_optim_rate(&o, 10, 110) == 1e-3);
+    assert_true(fabs(nami_optim_rate(&o, 60, 110) - 5.5e-4) < 1e-15); /* half way */
+    assert_true(fabs(nami_optim_rate(&o, 35, 110) - (1e-4 + 4.5e-4 * (1 + sqrt(0.5)))) <
+                1e-15);
+    assert_true(nami_optim_rate(&o, 110, 110) == 1e-4);
+    assert_true(nami_optim_rate(&o, 1000, 110) == 1e-4);
+    o.rate_steps = 60;
+    assert_true(nami_optim_rate(&o, 60, 110) == 1e-4);
+    for (int s = 11; s < 60; s++)
+        assert_true(nami_optim_rate(&o, s, 110) < nami_optim_rate(&o, s - 1, 110));
+    o.rate = NAMI_RATE_CONSTANT;
+    assert_true(nami_optim_rate(&o, 5, 110) < 1e-3 &&
+                nami_optim_rate(&o, 99, 110) == 1e-3);
+    o.warmup = 0;
+    assert_true(nami_optim_rate(&o, 0, 110) == 1e-3);
+}
+
+static void test_clip(void **state)
+{
+    (void)state;
+    nami_optim_options o = {.clip = 2};
+    assert_true(nami_optim_clip(&o, 0) == 1);
+    assert_true(nami_optim_clip(&o, 1.9) == 1);
+    assert_true(nami_optim_clip(&o, 8) == 2 / (8 + 1e-6));
+    o.clip = 0;
+    assert_true(nami_optim_clip(&o, 1e30) == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_betas),
+        cmocka_unit_test(test_cross_checks), cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_clip),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}
