@@ -34,6 +34,8 @@ typedef struct nami_family {
 extern const nami_family *const nami_families[];
 extern const char *const nami_family_names[]; /* NULL-terminated */
 
+extern const nami_family nami_family_template; /* a pattern to copy */
+
 /* A model of `family` instead of options.family. Local. Status as nami_model_new. */
 nami_status nami_model_of(const nami_family *family, const nami_model_options *o,
                           double dropout, nami_model **out);

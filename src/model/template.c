@@ -78,7 +78,6 @@ static double flops(const nami_model *m, int block, int64_t time)
     return 2 * t * c * (block < m->blocks - 1 ? c : (double)m->options.vocabulary);
 }
 
-extern const nami_family nami_family_template;
 const nami_family nami_family_template = {.name = "template",
                                           .check = check,
                                           .blocks = blocks,

@@ -6,7 +6,7 @@
 #include "model/family.h"
 #include "nami_test.h"
 
-extern const nami_family nami_family_template;
+
 
 static const nami_model_options gpt2 = {.layers = 12,
                                         .width = 768,
