@@ -65,7 +65,7 @@ static void find_last_gradients(lowering *w)
         w->last[i] = -1;
     for (int64_t i = 0; i < l->count; i++) {
         nami_action a = l->item[i];
-        if (nami_semantics_of(a.kind)->adds_gradient)
+        if (nami_semantics_of(a.kind)->adds_gradient || a.kind == NAMI_SEND_B)
             w->last[(int64_t)a.copy * w->in->place.stages + a.stage] = i;
     }
 }

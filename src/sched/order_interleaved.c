@@ -7,15 +7,21 @@
  */
 #include "sched/order.h"
 
+/* V: 1 on a linear placement. */
+static int chunks_of(const nami_recipe *r)
+{
+    return nami_recipe_stages(r) / r->positions;
+}
+
 /* Action number k of all forwards (or backwards) of a position; its micro-batch may be surplus. */
 static nami_action numbered(const nami_recipe *r, nami_kind kind, int position,
                             int64_t k)
 {
-    int64_t group = (int64_t)r->positions * r->chunks;
+    int64_t group = (int64_t)r->positions * chunks_of(r);
     int64_t chunk = k % group / r->positions;
     int64_t unit = k / group * r->positions + k % r->positions;
     if (kind != NAMI_F)
-        chunk = r->chunks - 1 - chunk;
+        chunk = chunks_of(r) - 1 - chunk;
     return nami_action_of(kind, (int)(chunk * r->positions) + position, (int)unit);
 }
 
@@ -31,14 +37,14 @@ static void add(const nami_recipe *r, nami_kind kind, int position, int64_t k,
 static int64_t warm_up(const nami_recipe *r, int position)
 {
     return 2 * ((int64_t)r->positions - 1 - position) +
-           ((int64_t)r->chunks - 1) * r->positions;
+           ((int64_t)chunks_of(r) - 1) * r->positions;
 }
 
 static void generate(const nami_recipe *r, const nami_place *p, int position,
                      nami_list *out)
 {
     int64_t groups = ((int64_t)r->microbatches + p->positions - 1) / p->positions;
-    int64_t all = groups * p->positions * r->chunks, warm = warm_up(r, position);
+    int64_t all = groups * p->positions * chunks_of(r), warm = warm_up(r, position);
     for (int64_t slot = 0; slot < all + warm; slot++) {
         if (slot < all)
             add(r, NAMI_F, position, slot, out);
@@ -49,7 +55,8 @@ static void generate(const nami_recipe *r, const nami_place *p, int position,
 
 static int64_t held(const nami_recipe *r, int position)
 {
-    int64_t all = (int64_t)r->microbatches * r->chunks, most = warm_up(r, position) + 1;
+    int64_t all = (int64_t)r->microbatches * chunks_of(r),
+            most = warm_up(r, position) + 1;
     return most < all ? most : all;
 }
 

@@ -15,7 +15,7 @@
 #include "sched/order.h"
 #include "sched/version.h"
 
-enum { HAS_REDUCE = 1, HAS_UPDATE = 2, HAS_GATHER = 4 };
+enum { HAS_REDUCE = 1, HAS_UPDATE = 2, HAS_GATHER = 4, HAS_SCATTER = 8 };
 
 typedef struct proof {
     const nami_schedule *s;
@@ -204,7 +204,9 @@ static nami_status check_ending(proof *c)
         return object(c, "the gradients of stage %d have not been reduced", a.stage);
     if (a.kind == NAMI_GATHER && !(*ended & HAS_UPDATE))
         return object(c, "stage %d has not been updated", a.stage);
-    *ended |= bit;
+    if (a.kind == NAMI_GATHER && !(*ended & HAS_SCATTER))
+        return object(c, "nothing of stage %d was scattered", a.stage);
+    *ended |= bit | (a.kind == NAMI_REDUCE_SCATTER ? HAS_SCATTER : 0);
     return NAMI_OK;
 }
 
@@ -280,10 +282,13 @@ static nami_status check_complete(const proof *c)
     if (!c->s->updates || r->weights != NAMI_WEIGHTS_FLUSH)
         return NAMI_OK;
     for (int64_t i = 0; i < (int64_t)c->p->copies * c->p->stages; i++) {
-        if ((c->ending[i] & (HAS_REDUCE | HAS_UPDATE)) != (HAS_REDUCE | HAS_UPDATE))
-            return nami_fail(NAMI_EPLAN,
-                             "position %d: REDUCE or UPDATE of stage %d is missing",
-                             c->p->position[i], (int)(i % c->p->stages));
+        unsigned want = HAS_REDUCE | HAS_UPDATE, has = c->ending[i];
+        want |= has & HAS_SCATTER ? HAS_GATHER : 0;
+        if ((has & want) != want)
+            return nami_fail(
+                NAMI_EPLAN, "position %d: %s of stage %d is missing", c->p->position[i],
+                has & HAS_SCATTER ? "GATHER or UPDATE" : "REDUCE or UPDATE",
+                (int)(i % c->p->stages));
     }
     return NAMI_OK;
 }

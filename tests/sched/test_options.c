@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+/* test_options.c - section [pipeline] of the deck becomes a recipe, or is refused with its arithmetic. */
+#include "nami_test.h"
+
+#include "sched/options.h"
+
+static const nami_option *row(const char *name)
+{
+    for (int i = 0; i < nami_pipeline_table.rows; i++) {
+        if (strcmp(nami_pipeline_table.row[i].key, name) == 0)
+            return &nami_pipeline_table.row[i];
+    }
+    fail_msg("no option %s", name);
+    return NULL;
+}
+
+/* Options from "key=value key=value"; the rest at its default. */
+static void set(nami_pipeline_options *o, const char *words)
+{
+    char copy[400];
+    memset(o, 0, sizeof *o);
+    assert_ok(nami_option_defaults(&nami_pipeline_table, o));
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
+        char *equals = strchr(word, '=');
+        *equals = '\0';
+        assert_ok(nami_option_set(row(word), o, equals + 1, "test"));
+    }
+}
+
+static void accept(const char *words, int ranks, int positions, int microbatches,
+                   int stages)
+{
+    nami_pipeline_options o;
+    nami_recipe r;
+    nami_schedule s;
+    set(&o, words);
+    assert_ok(nami_recipe_from_options(&o, ranks, &r));
+    assert_int_equal(r.positions, positions);
+    assert_int_equal(r.microbatches, microbatches);
+    assert_int_equal(nami_recipe_stages(&r), stages);
+    assert_ok(nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, &s));
+    nami_schedule_free(&s);
+    nami_option_release(&nami_pipeline_table, &o);
+}
+
+static void refuse(const char *words, int ranks, nami_status status, const char *part)
+{
+    nami_pipeline_options o;
+    nami_recipe r;
+    set(&o, words);
+    assert_fails(nami_recipe_from_options(&o, ranks, &r), status, part);
+    nami_option_release(&nami_pipeline_table, &o);
+}
+
+static void test_recipes(void **state)
+{
+    (void)state;
+    accept("microbatches=4", 4, 4, 4, 8);
+    accept("schedule=hanayo waves=2 microbatches=8 replicas=2", 4, 2, 4, 8);
+    accept("schedule=interleaved chunks=3 microbatches=5", 2, 2, 5, 6);
+    accept("schedule=dapple waves=2 chunks=4 microbatches=3", 3, 3, 3, 3);
+    accept("schedule=gpipe placement=wave waves=2 microbatches=3", 2, 2, 3, 8);
+    accept("schedule=dapple positions=3 cuts=0,4,9 microbatches=3", 3, 3, 3, 3);
+    accept("schedule=hanayo order=one-by-one microbatches=3 weights=flush "
+           "split=microbatch",
+           2, 2, 3, 4);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    refuse("replicas=3", 4, NAMI_EPLAN, "4 = 3 x 1 + 1");
+    refuse("positions=3 replicas=2", 4, NAMI_EPLAN,
+           "3 positions x 2 replicas need 6 ranks, but there are 4");
+    refuse("positions=2", 4, NAMI_EPLAN, "need 2 ranks");
+    refuse("microbatches=7 replicas=2", 4, NAMI_EPLAN, "7 = 2 x 3 + 1");
+    refuse("microbatches=2 replicas=4", 4, NAMI_EPLAN, "2 = 4 x 0 + 2");
+    refuse("weights=stash", 2, NAMI_EPLAN, "asynchronous schedules");
+    refuse("split=sample", 2, NAMI_EPLAN, "asynchronous schedules");
+    refuse("stage_replicas=4-3-1", 8, NAMI_EPLAN, "asynchronous schedules");
+    refuse("depth=1,0", 2, NAMI_EPLAN, "asynchronous schedules");
+    refuse("schedule=hanoya", 2, NAMI_EINPUT, "did you mean \"hanayo\"");
+    refuse("placement=bidirectional", 2, NAMI_EPLAN, "does not go with placement");
+    refuse("schedule=dapple placement=wave", 2, NAMI_EPLAN,
+           "\"1f1b\" does not go with placement \"wave\"");
+    refuse("order=sideways", 2, NAMI_EINPUT, "unknown order");
+    refuse("schedule=file:x order=wave", 2, NAMI_EINPUT, "remove pipeline.placement");
+    refuse("schedule=dapple cuts=0,4", 3, NAMI_EPLAN,
+           "names 2 stages, but the layout has 3");
+    refuse("schedule=dapple cuts=1,4", 2, NAMI_EINPUT, "starts with block 1");
+    refuse("schedule=dapple cuts=0,4,4", 3, NAMI_EINPUT, "must increase");
+}
+
+/* Every row explains itself and has a default that parses. */
+static void test_table(void **state)
+{
+    (void)state;
+    for (int i = 0; i < nami_pipeline_table.rows; i++) {
+        const nami_option *o = &nami_pipeline_table.row[i];
+        assert_string_equal(o->section, "pipeline");
+        assert_true(o->help != NULL && o->help[strlen(o->help) - 1] == '.');
+        assert_non_null(o->fallback);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recipes),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* test_values.c - makespan, bubble, memory and messages of every schedule against formulas, exactly.
+ *
+ * Times are whole numbers of one stage's share, so equality is rational equality: with C stages a position the
+ * simulator's makespan must be (whole number) / C, the double nearest to the rational.
+ */
+#include "nami_test.h"
+
+#include <math.h>
+
+#include "base/rng.h"
+#include "sched/oracle.h"
+#include "sim/sim.h"
+
+static void simulate(const nami_recipe *r, double tf, double tb, nami_prediction *out)
+{
+    nami_schedule s;
+    const nami_cost cost = {.tf = tf, .tbi = tb / 2, .tbw = tb / 2};
+    assert_ok(nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &s));
+    assert_ok(nami_simulate(&s, &cost, false, out));
+    nami_schedule_free(&s);
+}
+
+/* The formulas, times the stages a position; 0 where there is none. */
+static int64_t formula(const nami_recipe *r, int64_t f, int64_t b)
+{
+    int64_t p = r->positions, m = r->microbatches, w = r->waves, x = f > b ? f : b;
+    if (strcmp(r->name, "gpipe") == 0 || strcmp(r->name, "dapple") == 0)
+        return (m + p - 1) * (f + b);
+    if (strcmp(r->name, "interleaved") == 0)
+        return m % p == 0 ? r->chunks * m * (f + b) + (p - 1) * (f + b) : 0;
+    if (strcmp(r->name, "hanayo-paper") == 0 && m != p)
+        return 0;
+    int64_t rest = (p - m % p) % p;
+    if (m >= p)
+        return 2 * w * m * (f + b) + 2 * (p - 1) * x + 2 * x * (w - 1) * rest;
+    return 2 * w * p * (f + b) + 2 * (m - 1) * x;
+}
+
+/* One schedule at one ratio, against the formula and the longest path through the explicit graph. */
+static void check_time(const nami_recipe *r, int64_t f, int64_t b, bool heavy)
+{
+    nami_prediction p;
+    int64_t chunks = nami_recipe_stages(r) / r->positions, expected = formula(r, f, b);
+    simulate(r, (double)f, (double)b, &p);
+    if (heavy || expected == 0) {
+        nami_schedule s;
+        assert_ok(nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &s));
+        int64_t longest = oracle_uniform(&s, 2 * f, b, b);
+        assert_true(longest % 2 == 0);
+        if (expected != 0)
+            assert_int_equal(longest / 2, expected);
+        expected = longest / 2;
+        nami_schedule_free(&s);
+    }
+    assert_true(p.makespan == (double)expected / (double)chunks);
+    int64_t work = chunks * r->microbatches * (f + b);
+    assert_true(p.bubble == (double)(r->positions * (expected - work)) /
+                                (double)(r->positions * expected));
+    nami_prediction_free(&p);
+}
+
+static void check_ratios(int positions, int microbatches, bool heavy)
+{
+    static const int64_t ratio[4][2] = {{2, 1}, {1, 1}, {2, 3}, {1, 3}}; /* T_F, T_B */
+    for (int i = 0; i < nami_presets(); i++) {
+        for (int c = 1; c <= 4; c++) {
+            nami_recipe r =
+                oracle_recipe(nami_preset_at(i)->name, positions, microbatches, c);
+            if (c > 1 && !oracle_chunked(&r))
+                continue;
+            check_time(&r, 1, 2, heavy);
+            for (int k = 0; k < 4; k++)
+                check_time(&r, ratio[k][0], ratio[k][1], heavy && c == 2);
+        }
+    }
+}
+
+static void test_formulas(void **state)
+{
+    (void)state;
+    for (int p = 1; p <= 6; p++) {
+        for (int m = 1; m <= 4 * p; m++)
+            check_ratios(p, m, p <= 4);
+    }
+}
+
+static void test_formulas_sampled(void **state)
+{
+    (void)state;
+    uint64_t key = nami_test_seed(32);
+    if (getenv("NAMI_TEST_LONG")) {
+        for (int p = 7; p <= 32; p++) {
+            for (int m = 1; m <= 4 * p; m++)
+                check_ratios(p, m, false);
+        }
+        return;
+    }
+    for (uint64_t i = 0; i < 10; i++) {
+        int p = 7 + (int)(26 * nami_uniform(key, 2 * i));
+        check_ratios(p, 1 + (int)(4 * p * nami_uniform(key, 2 * i + 1)), false);
+    }
+}
+
+/* Bubbles that are printed in the literature of these schedules, T_B = 2 T_F. */
+static void test_table(void **state)
+{
+    (void)state;
+    const struct {
+        const char *name;
+        int p, m, chunks;
+        double over, under; /* the rational; under 1: four digits */
+    } row[] = {
+        {"gpipe", 4, 4, 1, 9, 21},
+        {"dapple", 4, 4, 1, 9, 21},
+        {"interleaved", 4, 4, 2, 9, 33},
+        {"interleaved", 4, 4, 4, 9, 57},
+        {"hanayo", 4, 4, 1, 1, 3},
+        {"hanayo", 4, 4, 2, 1, 5},
+        {"hanayo", 4, 4, 4, 1, 9},
+        {"hanayo-paper", 4, 4, 2, 1, 5},
+        {"gpipe", 8, 16, 1, 21, 69},
+        {"dapple", 8, 16, 1, 21, 69},
+        {"interleaved", 8, 16, 2, 21, 117},
+        {"interleaved", 8, 16, 4, 21, 213},
+        {"hanayo", 8, 16, 1, 7, 31},
+        {"hanayo", 8, 16, 2, 7, 55},
+        {"hanayo", 8, 16, 4, 7, 103},
+        {"gpipe", 32, 64, 1, 93, 285},
+        {"dapple", 32, 64, 1, 93, 285},
+        {"interleaved", 32, 64, 2, 0.1950, 1},
+        {"interleaved", 32, 64, 4, 0.1080, 1},
+        {"hanayo", 32, 64, 1, 0.2441, 1},
+        {"hanayo", 32, 64, 2, 0.1390, 1},
+        {"hanayo", 32, 64, 4, 0.0747, 1},
+    };
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        nami_prediction p;
+        nami_recipe r = oracle_recipe(row[i].name, row[i].p, row[i].m, row[i].chunks);
+        simulate(&r, 1, 2, &p);
+        if (row[i].under > 1)
+            assert_true(p.bubble == row[i].over / row[i].under);
+        else
+            assert_true(fabs(p.bubble - row[i].over) <= 0.00005);
+        nami_prediction_free(&p);
+    }
+}
+
+/* Activations in flight, exactly. */
+static void check_peak(const char *name, int p, int m, int c,
+                       double (*expected)(int, int, int, int))
+{
+    nami_prediction x;
+    nami_recipe r = oracle_recipe(name, p, m, c);
+    simulate(&r, 1, 2, &x);
+    for (int d = 0; d < p; d++) {
+        assert_true(x.peak[d] == expected(p, m, c, d));
+        assert_true(x.weights[d] == 1.0);
+    }
+    nami_prediction_free(&x);
+}
+
+static double all(int p, int m, int c, int d)
+{
+    (void)p, (void)c, (void)d;
+    return m;
+}
+
+static double depth(int p, int m, int c, int d)
+{
+    (void)c;
+    return m < p - d ? m : p - d;
+}
+
+static double wave(int p, int m, int w, int d)
+{
+    return m == p ? (double)(2 * w * p - (p - 1 - d)) / (2 * w) : p;
+}
+
+static void test_peaks(void **state)
+{
+    (void)state;
+    for (int p = 1; p <= 8; p++) {
+        for (int m = 1; m <= 3 * p; m++) {
+            check_peak("gpipe", p, m, 1, all);
+            check_peak("dapple", p, m, 1, depth);
+            for (int w = 1; w <= 4 && (m == p || m >= 2 * p); w++)
+                check_peak("hanayo", p, m, w, wave);
+        }
+        for (int v = 1; v <= 4; v++) {
+            nami_prediction x;
+            for (int groups = 1; groups <= 3; groups++) {
+                nami_recipe r = oracle_recipe("interleaved", p, groups * p, v);
+                simulate(&r, 1, 2, &x);
+                assert_true(x.peak[0] ==
+                            (groups == 1 ? p : (double)(p * v + p - 1) / v));
+                nami_prediction_free(&x);
+            }
+        }
+    }
+}
+
+static void test_messages(void **state)
+{
+    (void)state;
+    for (int p = 1; p <= 6; p++) {
+        for (int c = 1; c <= 3; c++) {
+            int m = p + c;
+            const struct {
+                const char *name;
+                int64_t each; /* per micro-batch and direction */
+            } row[] = {{"gpipe", p - 1},
+                       {"dapple", p - 1},
+                       {"interleaved", p > 1 ? c * p - 1 : 0},
+                       {"hanayo", 2 * c * (p - 1)},
+                       {"hanayo-paper", 2 * c * (p - 1)}};
+            for (int i = 0; i < 5; i++) {
+                nami_recipe r = oracle_recipe(row[i].name, p, m, c);
+                nami_prediction x;
+                simulate(&r, 1, 2, &x);
+                assert_int_equal(x.messages, 2 * m * row[i].each);
+                nami_prediction_free(&x);
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_formulas), cmocka_unit_test(test_formulas_sampled),
+        cmocka_unit_test(test_table),    cmocka_unit_test(test_peaks),
+        cmocka_unit_test(test_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}
