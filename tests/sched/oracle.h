@@ -7,6 +7,8 @@
 #ifndef NAMI_TEST_ORACLE_H
 #define NAMI_TEST_ORACLE_H
 
+#include <stdlib.h>
+
 #include "sched/order.h"
 
 typedef struct oracle_edge {
