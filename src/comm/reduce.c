@@ -11,7 +11,7 @@ bool nami_reduce_chunk(const nami_reducer *r, const nami_cursor *at, nami_chunk 
 {
     if (at->job == r->last)
         return false;
-    const nami_job *job = &r->job[at->job & (r->jobs - 1)];
+    const nami_reduce_job *job = &r->job[at->job & (r->jobs - 1)];
     int64_t most = (int64_t)(r->bucket / (size_t)job->wide),
             left = job->count - at->from;
     out->data = job->data + at->from * job->wide;
@@ -129,7 +129,8 @@ size_t nami_reducer_bytes(const nami_reducer *r)
 
 static void grow(nami_reducer *r)
 {
-    nami_job *wider = nami_calloc(NAMI_MEM_OTHER, 2 * (size_t)r->jobs, sizeof *wider);
+    nami_reduce_job *wider =
+        nami_calloc(NAMI_MEM_OTHER, 2 * (size_t)r->jobs, sizeof *wider);
     for (int64_t i = r->first; i < r->last; i++)
         wider[i & (2 * r->jobs - 1)] = r->job[i & (r->jobs - 1)];
     nami_free(r->job);
@@ -145,7 +146,7 @@ void nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide)
     if (r->last - r->first == r->jobs)
         grow(r);
     r->job[r->last++ & (r->jobs - 1)] =
-        (nami_job){.data = data, .count = count, .wide = wide};
+        (nami_reduce_job){.data = data, .count = count, .wide = wide};
 }
 
 bool nami_reducer_poll(nami_reducer *r)

@@ -9,11 +9,11 @@
 
 #include "comm/inner.h"
 
-typedef struct nami_job {
+typedef struct nami_reduce_job {
     char *data;
     int64_t count; /* elements, > 0 */
     int wide;      /* bytes of an element */
-} nami_job;
+} nami_reduce_job;
 
 /* A place in the sequence of chunks. */
 typedef struct nami_cursor {
@@ -32,12 +32,12 @@ struct nami_reducer {
     nami_comm *comm;
     MPI_Comm group;
     int members, me;
-    size_t bucket; /* bytes of the largest chunk, a multiple of 64 */
-    size_t bytes;  /* memory held */
-    nami_job *job; /* [jobs], a ring indexed by job number */
-    int64_t jobs;  /* a power of two */
-    int64_t first; /* oldest job that is not complete */
-    int64_t last;  /* number the next job gets */
+    size_t bucket;        /* bytes of the largest chunk, a multiple of 64 */
+    size_t bytes;         /* memory held */
+    nami_reduce_job *job; /* [jobs], a ring indexed by job number */
+    int64_t jobs;         /* a power of two */
+    int64_t first;        /* oldest job that is not complete */
+    int64_t last;         /* number the next job gets */
     bool (*advance)(
         struct nami_reducer *r); /* do one piece of work; false when there was none */
     void (*close)(struct nami_reducer *r);
