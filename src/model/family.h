@@ -15,7 +15,7 @@ typedef struct nami_block_build {
     nami_dtype act, wide;
     int64_t batch, time;
     int block;
-    int targets; /* value with the targets i32 [B,T], -1 outside the last block */
+    int targets; /* value with the targets i32 [B,T], -1: the last block ends in its logits */
 } nami_block_build;
 
 typedef struct nami_family {
@@ -24,8 +24,9 @@ typedef struct nami_family {
     int (*blocks)(const nami_model_options *o);        /* length of the chain, >= 1 */
     void (*parameters)(nami_model *m); /* calls nami_model_param in model order */
     void (*block_name)(const nami_model *m, int block, char buf[32]);
-    int (*build)(const nami_block_build *b,
-                 int input); /* returns the output value, -1: the loss */
+    int (*build)(
+        const nami_block_build *b,
+        int input); /* returns the output value, -1: ended by nami_build_loss */
     double (*flops)(const nami_model *m, int block,
                     int64_t time); /* forward pass of one sample */
 } nami_family;
@@ -57,6 +58,7 @@ int nami_build_dropout(const nami_block_build *b, int x, const char *name);
 int nami_build_residual(const nami_block_build *b, int x, int branch, const char *name);
 int nami_build_embed(const nami_block_build *b, int tokens, const char *wte,
                      const char *wpe);
-void nami_build_loss(const nami_block_build *b, int logits);
+/* End of the last block: the loss and -1, or `logits` themselves where there are no targets. */
+int nami_build_loss(const nami_block_build *b, int logits);
 
 #endif

@@ -124,8 +124,7 @@ static int build(const nami_block_build *b, int x)
         return b->block % 2 ? build_attention(b, layer, x) : build_mlp(b, layer, x);
     int v = nami_build_norm(b, x, "transformer.ln_f");
     v = nami_build_linear(b, v, b->model->options.tied ? "transformer.wte" : "lm_head");
-    nami_build_loss(b, v);
-    return -1;
+    return nami_build_loss(b, v);
 }
 
 /* A matrix product of [T,I] with [I,O] counts 2 T I O, whole T x T attention scores (also the masked

@@ -119,9 +119,10 @@ const char *nami_model_block_name(const nami_model *m, int block, char buf[32])
     return buf;
 }
 
-nami_status nami_model_graph(const nami_model *m, int first, int last, nami_backend *b,
-                             nami_dtype act, int64_t batch, int64_t time,
-                             nami_graph **out)
+/* Blocks [first, last); `loss`: the last block of the model ends in the loss, else in its logits. */
+static nami_status make_graph(const nami_model *m, int first, int last, bool loss,
+                              nami_backend *b, nami_dtype act, int64_t batch,
+                              int64_t time, nami_graph **out)
 {
     NAMI_CHECK(0 <= first && first < last && last <= m->blocks);
     *out = NULL;
@@ -136,7 +137,7 @@ nami_status nami_model_graph(const nami_model *m, int first, int last, nami_back
         first == 0
             ? nami_graph_value(g, NAMI_I32, nami_shape_of(batch, time, 0, 0))
             : nami_graph_value(g, act, nami_shape_of(batch, time, m->options.width, 0));
-    if (last == m->blocks)
+    if (loss && last == m->blocks)
         build.targets = nami_graph_value(g, NAMI_I32, nami_shape_of(batch, time, 0, 0));
     int value = input;
     for (; build.block < last; build.block++) {
@@ -146,6 +147,20 @@ nami_status nami_model_graph(const nami_model *m, int first, int last, nami_back
     nami_graph_ends(g, input, value, build.targets);
     *out = g;
     return NAMI_OK;
+}
+
+nami_status nami_model_graph(const nami_model *m, int first, int last, nami_backend *b,
+                             nami_dtype act, int64_t batch, int64_t time,
+                             nami_graph **out)
+{
+    return make_graph(m, first, last, true, b, act, batch, time, out);
+}
+
+nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,
+                                    nami_dtype act, int64_t batch, int64_t time,
+                                    nami_graph **out)
+{
+    return make_graph(m, 0, m->blocks, false, b, act, batch, time, out);
 }
 
 int64_t nami_model_boundary(const nami_model *m, int64_t time)

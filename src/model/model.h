@@ -62,6 +62,12 @@ nami_status nami_model_graph(const nami_model *m, int first, int last, nami_back
                              nami_dtype act, int64_t batch, int64_t time,
                              nami_graph **out);
 
+/* All blocks as an unplanned graph whose output is the logits [batch,time,vocabulary] in `act`, to be planned
+ * without training. Local. Status as nami_model_graph. */
+nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,
+                                    nami_dtype act, int64_t batch, int64_t time,
+                                    nami_graph **out);
+
 /* Elements of a block boundary per sample: time * width. Local. */
 int64_t nami_model_boundary(const nami_model *m, int64_t time);
 

@@ -62,8 +62,7 @@ static int build(const nami_block_build *b, int x)
     if (b->block == 0)
         return nami_build_embed(b, x, "wte", "wpe");
     if (b->block == b->model->blocks - 1) {
-        nami_build_loss(b, nami_build_linear(b, x, "head"));
-        return -1;
+        return nami_build_loss(b, nami_build_linear(b, x, "head"));
     }
     (void)snprintf(name, sizeof name, "%d", b->block - 1);
     return nami_build_gelu(b, nami_build_linear(b, x, name));
