@@ -17,21 +17,18 @@ static const char *const level_word[] = {
     [NAMI_DETAIL] = "",       [NAMI_DEBUG] = "debug: ",
 };
 
-/* Write "nami: warning: " before a line; the rank only where several ranks may print. */
-static void put_prefix(FILE *file, nami_level level)
-{
-    if (level > NAMI_WARNING)
-        return;
-    if (own_rank >= 0)
-        fprintf(file, "nami[%d]: ", own_rank);
-    else
-        fputs("nami: ", file);
-}
-
+/* One line in one write, as launchers mix what ranks write and may end a rank in between.
+ * "nami: warning: " stands before it; the rank only where several ranks may print. */
 static void put_line(FILE *file, nami_level level, const char *line)
 {
-    put_prefix(file, level);
-    fprintf(file, "%s%s\n", level_word[level], line);
+    char whole[2112], rank[16] = "";
+    if (own_rank >= 0)
+        snprintf(rank, sizeof rank, "[%d]", own_rank);
+    if (level > NAMI_WARNING)
+        snprintf(whole, sizeof whole, "%s%s\n", level_word[level], line);
+    else
+        snprintf(whole, sizeof whole, "nami%s: %s%s\n", rank, level_word[level], line);
+    fputs(whole, file);
     fflush(file);
 }
 

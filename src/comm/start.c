@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "comm/inner.h"
@@ -64,6 +65,8 @@ const char *nami_comm_version(void)
 
 static void abort_all(int code)
 {
+    nami_sleep(
+        0.05); /* a launcher that hears of the end first may drop the sentence that explains it */
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
