@@ -25,10 +25,13 @@ void nami_comm_close(nami_comm *c); /* Collective; NULL allowed. Ends MPI. */
 
 int nami_comm_rank(const nami_comm *c);
 int nami_comm_size(const nami_comm *c);
-int nami_comm_node_size(const nami_comm *c);  /* ranks on this node */
-int nami_comm_node_rank(const nami_comm *c);  /* own number among them */
-bool nami_comm_oversubscribed(const nami_comm *c); /* more runnable threads than cores in the affinity mask union */
-const char *nami_comm_version(void);          /* one line of the MPI library; works before nami_comm_open */
+int nami_comm_node_size(const nami_comm *c); /* ranks on this node */
+int nami_comm_node_rank(const nami_comm *c); /* own number among them */
+bool nami_comm_oversubscribed(
+    const nami_comm
+        *c); /* more runnable threads than cores in the affinity mask union */
+const char *
+nami_comm_version(void); /* one line of the MPI library; works before nami_comm_open */
 
 /* Tell how many threads this rank computes with (1 until told), so that waiting is polite when threads outnumber
  * cores. Collective on c. */
@@ -65,8 +68,10 @@ nami_status nami_agree(nami_comm *c, nami_status own);
 nami_status nami_comm_settle(nami_comm *c, nami_status own);
 
 /* Collectives on host data, for set-up and step ends; they wait politely. Collective on c. */
-void nami_comm_broadcast(nami_comm *c, void *data, size_t bytes, int root); /* any size */
-void nami_comm_gather(nami_comm *c, const void *own, size_t bytes, void *all); /* everyone gets size * bytes, rank order */
+void nami_comm_broadcast(nami_comm *c, void *data, size_t bytes,
+                         int root); /* any size */
+void nami_comm_gather(nami_comm *c, const void *own, size_t bytes,
+                      void *all);     /* everyone gets size * bytes, rank order */
 void nami_comm_barrier(nami_comm *c); /* polite */
 double nami_comm_max(nami_comm *c, double x);
 double nami_comm_min(nami_comm *c, double x);
@@ -79,16 +84,22 @@ nami_request nami_comm_merge(nami_comm *c, double *inout, int count);
 
 /* Nonblocking messages of `bytes` (any size: cut below INT_MAX), matched by (peer, tag) in order. Local.
  * 0 <= tag < nami_comm_tags(c). A received length that differs ends the program (NAMI_EBUG). */
-nami_request nami_comm_send(nami_comm *c, const void *data, size_t bytes, int peer, int tag);
-nami_request nami_comm_receive(nami_comm *c, void *data, size_t bytes, int peer, int tag);
-bool nami_comm_done(nami_comm *c, nami_request *r); /* test; sets *r = 0 when complete */
-void nami_comm_progress(nami_comm *c);              /* let messages move */
+nami_request nami_comm_send(nami_comm *c, const void *data, size_t bytes, int peer,
+                            int tag);
+nami_request nami_comm_receive(nami_comm *c, void *data, size_t bytes, int peer,
+                               int tag);
+bool nami_comm_done(nami_comm *c,
+                    nami_request *r);  /* test; sets *r = 0 when complete */
+void nami_comm_progress(nami_comm *c); /* let messages move */
 int nami_comm_tags(const nami_comm *c);
-int nami_comm_pending(const nami_comm *c);          /* requests not complete: leak check at a step's end */
+int nami_comm_pending(
+    const nami_comm *c); /* requests not complete: leak check at a step's end */
 
 /* Polite waiting: called in a loop that found nothing to do; backs off exponentially up to about 1 ms
  * when ranks outnumber cores. reset when something was found. */
-typedef struct nami_patience { int idle; } nami_patience;
+typedef struct nami_patience {
+    int idle;
+} nami_patience;
 void nami_patience_wait(const nami_comm *c, nami_patience *p);
 static inline void nami_patience_reset(nami_patience *p)
 {
@@ -101,7 +112,8 @@ typedef struct nami_reducer nami_reducer;
 
 /* Collective on c. `color`: equal for members of one group (-1: no group, *out = NULL); order by rank.
  * `bucket`: bytes moved at a time. `force`: 0 choose, 1 shared memory, 2 messages (tests). */
-nami_status nami_reducer_open(nami_comm *c, int color, size_t bucket, int force, nami_reducer **out);
+nami_status nami_reducer_open(nami_comm *c, int color, size_t bucket, int force,
+                              nami_reducer **out);
 void nami_reducer_close(nami_reducer *r); /* Collective on the group. */
 int nami_reducer_size(const nami_reducer *r);
 size_t nami_reducer_bytes(const nami_reducer *r); /* memory it holds on this rank */
@@ -109,7 +121,8 @@ size_t nami_reducer_bytes(const nami_reducer *r); /* memory it holds on this ran
 /* Start the sum of `count` elements (f32: wide = 4, f64: wide = 8) in host memory, result in place on all
  * members. Started ones complete in start order; every member starts the same sequence. Local, nonblocking. */
 void nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide);
-bool nami_reducer_poll(nami_reducer *r); /* advance; true when all started sums are complete */
+bool nami_reducer_poll(
+    nami_reducer *r); /* advance; true when all started sums are complete */
 
 /* The fixed binary tree over `leaves`: the largest power of two below the count goes left, the rest right.
  * Whether the interval [first, last) is a node of it: then a replica may sum its partials [first, last) with
@@ -118,6 +131,7 @@ bool nami_tree_is_node(int leaves, int first, int last);
 
 /* out [count] = sum of leaf[i] [count] in the order of that tree; f32: wide = 4, f64: wide = 8. `out` may be leaf[0],
  * and no other leaf. leaves >= 1. Local. */
-void nami_tree_sum(const void *const *leaf, int leaves, void *out, int64_t count, int wide);
+void nami_tree_sum(const void *const *leaf, int leaves, void *out, int64_t count,
+                   int wide);
 
 #endif
