@@ -23,6 +23,10 @@ typedef struct nami_comm nami_comm;
 nami_status nami_comm_open(int *argc, char ***argv, nami_comm **out);
 void nami_comm_close(nami_comm *c); /* Collective; NULL allowed. Ends MPI. */
 
+/* A world of this process alone, rank 0 of 1, for work that the other ranks wait for; closed with nami_comm_close before
+ * `c` is. Local. */
+nami_comm *nami_comm_alone(const nami_comm *c);
+
 int nami_comm_rank(const nami_comm *c);
 int nami_comm_size(const nami_comm *c);
 int nami_comm_node_size(const nami_comm *c); /* ranks on this node */

@@ -32,6 +32,7 @@ struct nami_comm {
     int node_leader; /* lowest rank of this node */
     int tags;        /* upper bound of tags, exclusive */
     int threads;     /* of this rank */
+    bool alone;      /* of nami_comm_alone */
     bool crowded;    /* waiting must give the core away */
     double limit;    /* seconds a collective may take, 0: for ever */
     char phase[64];

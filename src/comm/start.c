@@ -101,11 +101,13 @@ static void set_error_handler(void)
     MPI_Errhandler_free(&handler);
 }
 
-static void open_communicators(nami_comm *c)
+static void open_communicators(nami_comm *c, MPI_Comm world)
 {
     int *bound = NULL, found = 0;
-    MPI_Comm_dup(MPI_COMM_WORLD, &c->control);
-    MPI_Comm_dup(MPI_COMM_WORLD, &c->data);
+    MPI_Comm_rank(world, &c->rank);
+    MPI_Comm_size(world, &c->size);
+    MPI_Comm_dup(world, &c->control);
+    MPI_Comm_dup(world, &c->data);
     MPI_Comm_split_type(c->control, MPI_COMM_TYPE_SHARED, c->rank, MPI_INFO_NULL,
                         &c->node);
     MPI_Comm_rank(c->node, &c->node_rank);
@@ -126,10 +128,8 @@ nami_status nami_comm_open(int *argc, char ***argv, nami_comm **out)
     set_error_handler();
     nami_comm *c = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *c);
     *c = (nami_comm){.threads = 1, .limit = 600, .phase = "start", .free_slot = -1};
-    MPI_Comm_rank(MPI_COMM_WORLD, &c->rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &c->size);
+    open_communicators(c, MPI_COMM_WORLD);
     nami_log_rank(c->rank);
-    open_communicators(c);
     nami_comm_count_cores(c);
     nami_status status = check_launcher(c->size);
     if (status == NAMI_OK && level < MPI_THREAD_FUNNELED)
@@ -143,6 +143,26 @@ nami_status nami_comm_open(int *argc, char ***argv, nami_comm **out)
     return NAMI_OK;
 }
 
+nami_comm *nami_comm_alone(const nami_comm *c)
+{
+    nami_comm *one = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *one);
+    *one = (nami_comm){.threads = c->threads,
+                       .limit = c->limit,
+                       .phase = "alone",
+                       .free_slot = -1,
+                       .alone = true};
+    open_communicators(one, MPI_COMM_SELF);
+    one->crowded = c->crowded;
+    return one;
+}
+
+static void end_mpi(void)
+{
+    nami_die_hook(NULL);
+    MPI_Finalize();
+    nami_log_rank(-1);
+}
+
 void nami_comm_close(nami_comm *c)
 {
     if (!c)
@@ -153,9 +173,8 @@ void nami_comm_close(nami_comm *c)
     MPI_Comm_free(&c->node);
     MPI_Comm_free(&c->data);
     MPI_Comm_free(&c->control);
-    nami_die_hook(NULL);
-    MPI_Finalize();
-    nami_log_rank(-1);
+    if (!c->alone)
+        end_mpi();
     nami_free(c->slot);
     nami_free(c);
 }

@@ -140,6 +140,26 @@ static void test_merge(void **state)
 }
 
 /* A barrier that waits 0.3 s for rank 0 costs the others little processor time when cores are scarce. */
+/* One rank works by itself while the others wait in a barrier. */
+static void test_alone(void **state)
+{
+    (void)state;
+    if (rank == size - 1) {
+        nami_comm *one = nami_comm_alone(world);
+        int sent = 7, got = 0;
+        assert_int_equal(nami_comm_rank(one), 0);
+        assert_int_equal(nami_comm_size(one), 1);
+        assert_int_equal(nami_comm_sum(one, 5), 5);
+        nami_request r = nami_comm_receive(one, &got, sizeof got, 0, 3);
+        nami_request s = nami_comm_send(one, &sent, sizeof sent, 0, 3);
+        while (!nami_comm_done(one, &r) || !nami_comm_done(one, &s))
+            ;
+        assert_int_equal(got, 7);
+        nami_comm_close(one);
+    }
+    nami_comm_barrier(world);
+}
+
 static void test_polite(void **state)
 {
     (void)state;
@@ -230,11 +250,12 @@ static void test_tree(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest test[] = {
-        cmocka_unit_test(test_agree),    cmocka_unit_test(test_agree_worst),
-        cmocka_unit_test(test_collect),  cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_order),    cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_polite),   cmocka_unit_test(test_places),
-        cmocka_unit_test(test_warnings), cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_alone),       cmocka_unit_test(test_agree),
+        cmocka_unit_test(test_agree_worst), cmocka_unit_test(test_collect),
+        cmocka_unit_test(test_messages),    cmocka_unit_test(test_order),
+        cmocka_unit_test(test_merge),       cmocka_unit_test(test_polite),
+        cmocka_unit_test(test_places),      cmocka_unit_test(test_warnings),
+        cmocka_unit_test(test_tree),
     };
     mpi_test_open(&argc, &argv);
     return mpi_test_close(cmocka_run_group_tests(test, NULL, NULL));
