@@ -67,12 +67,12 @@ typedef struct nami_arg_norm {
     int64_t n, width;
     double eps;
     const void *x;        /* [n,C] act */
-    const void *w, *b;    /* [C] wide */
+    const void *w, *b;    /* [C] wide; b NULL: no bias */
     void *y;              /* [n,C] act */
     void *mean, *rstd;    /* [n] wide, written by F, read by BI and BW */
     const void *dy, *add; /* [n,C] act */
     void *dx;             /* [n,C] act */
-    void *dw, *db;        /* [C] wide, added to */
+    void *dw, *db;        /* [C] wide, added to; db NULL: no bias */
 } nami_arg_norm;
 
 typedef struct nami_arg_gelu {

@@ -21,8 +21,8 @@ static void norm_f_row(const nami_arg_norm *a, nami_dtype wide, int64_t n)
     nami_ref_set(wide, a->rstd, n, rstd);
     for (int64_t c = 0; c < width; c++) {
         const double hat = (GET(a->act, a->x, at + c) - mean) * rstd;
-        nami_ref_set(a->act, a->y, at + c,
-                     hat * GET(wide, a->w, c) + GET(wide, a->b, c));
+        const double bias = a->b ? GET(wide, a->b, c) : 0;
+        nami_ref_set(a->act, a->y, at + c, hat * GET(wide, a->w, c) + bias);
     }
 }
 
@@ -70,13 +70,14 @@ void nami_ref_norm_bw(const void *args)
     const nami_arg_norm *a = args;
     const nami_dtype wide = nami_ref_wide(a->act);
     for (int64_t c = 0; c < a->width; c++) {
-        double dw = GET(wide, a->dw, c), db = GET(wide, a->db, c);
+        double dw = GET(wide, a->dw, c), db = a->db ? GET(wide, a->db, c) : 0;
         for (int64_t n = 0; n < a->n; n++) {
             const double dy = GET(a->act, a->dy, n * a->width + c);
             dw += dy * hat(a, wide, n, c);
             db += dy;
         }
         nami_ref_set(wide, a->dw, c, dw);
-        nami_ref_set(wide, a->db, c, db);
+        if (a->db)
+            nami_ref_set(wide, a->db, c, db);
     }
 }
