@@ -35,6 +35,7 @@ typedef struct nami_family {
 extern const nami_family *const nami_families[];
 extern const char *const nami_family_names[]; /* NULL-terminated */
 
+extern const nami_family nami_family_gpt;
 extern const nami_family nami_family_template; /* a pattern to copy */
 
 /* A model of `family` instead of options.family. Local. Status as nami_model_new. */

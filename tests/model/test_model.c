@@ -6,8 +6,6 @@
 #include "model/family.h"
 #include "nami_test.h"
 
-
-
 static const nami_model_options gpt2 = {.layers = 12,
                                         .width = 768,
                                         .heads = 12,

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/* chain.c - a model run by hand as a chain of planned graphs, for tests. */
+#include "chain.h"
+
+#include "base/rng.h"
+#include "nami_test.h"
+
+enum { CANARY = 64 };
+
+static char *guarded(size_t bytes)
+{
+    char *p = nami_alloc(NAMI_MEM_OTHER, bytes + 2 * (size_t)CANARY);
+    memset(p, 0xc3, bytes + 2 * (size_t)CANARY);
+    memset(p + CANARY, 0xff, bytes); /* NaN in every type */
+    return p + CANARY;
+}
+
+static void check_guard(char *p, size_t bytes)
+{
+    for (int i = 1; i <= CANARY; i++) {
+        assert_int_equal((unsigned char)p[-i], 0xc3);
+        assert_int_equal((unsigned char)p[bytes + (size_t)i - 1], 0xc3);
+    }
+    nami_free(p - CANARY);
+}
+
+double chain_get(nami_dtype d, const void *p, int64_t i)
+{
+    return d == NAMI_F64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
+}
+
+void chain_set(nami_dtype d, void *p, int64_t i, double x)
+{
+    if (d == NAMI_F64)
+        ((double *)p)[i] = x;
+    else
+        ((float *)p)[i] = (float)x;
+}
+
+int64_t chain_count(const chain *c, int p)
+{
+    return nami_shape_count(&c->model->param[p].shape);
+}
+
+static size_t param_bytes(const chain *c, int p)
+{
+    return (size_t)chain_count(c, p) * nami_dtype_size(c->wide);
+}
+
+static void open_params(chain *c)
+{
+    size_t n = (size_t)c->model->params;
+    c->param = nami_calloc(NAMI_MEM_OTHER, n, sizeof *c->param);
+    c->grad = nami_calloc(NAMI_MEM_OTHER, n, sizeof *c->grad);
+    for (int p = 0; p < c->model->params; p++) {
+        int64_t count = chain_count(c, p);
+        float *value = nami_calloc(NAMI_MEM_OTHER, (size_t)count, sizeof *value);
+        nami_model_init(c->model, p, c->o.seed, 0, count, value);
+        c->param[p] = guarded(param_bytes(c, p));
+        for (int64_t e = 0; e < count; e++)
+            chain_set(c->wide, c->param[p], e, value[e]);
+        nami_free(value);
+        for (int u = 0; u < c->model->param[p].uses; u++)
+            c->grad[p][u] = guarded(param_bytes(c, p));
+    }
+    chain_zero(c);
+}
+
+void chain_zero(chain *c)
+{
+    for (int p = 0; p < c->model->params; p++)
+        for (int u = 0; u < c->model->param[p].uses; u++)
+            memset(c->grad[p][u], 0, param_bytes(c, p));
+}
+
+static size_t message_bytes(const chain *c)
+{
+    return (size_t)(c->o.batch * nami_model_boundary(c->model, c->o.time)) *
+           nami_dtype_size(c->o.act);
+}
+
+static void open_stage(chain *c, int i, int *used)
+{
+    chain_stage *s = &c->stage[i];
+    const chain_options *o = &c->o;
+    assert_ok(nami_model_graph(c->model, o->cut[i], o->cut[i + 1], c->backend, o->act,
+                               o->batch, o->time, &s->graph));
+    assert_ok(nami_graph_plan(s->graph, true, o->split, o->recompute));
+    const nami_graph_sizes *z = nami_graph_bytes(s->graph);
+    s->transient = guarded(z->transient);
+    s->packed = guarded(z->packed);
+    for (int m = 0; m < o->micro; m++) {
+        s->kept[m] = guarded(z->kept);
+        s->held[m] = guarded(z->held);
+        s->input[m] = guarded(message_bytes(c));
+        s->output[m] = guarded(message_bytes(c));
+        s->dinput[m] = guarded(message_bytes(c));
+    }
+    size_t uses = (size_t)nami_graph_uses(s->graph);
+    s->param = nami_calloc(NAMI_MEM_OTHER, uses + 1, sizeof *s->param);
+    s->dparam = nami_calloc(NAMI_MEM_OTHER, uses + 1, sizeof *s->dparam);
+    for (int u = 0; u < (int)uses; u++) {
+        int p = nami_graph_use_param(s->graph, u);
+        s->param[u] = c->param[p];
+        s->dparam[u] = c->grad[p][used[p]++];
+        assert_non_null(s->dparam[u]);
+    }
+}
+
+void chain_open(chain *c, const nami_model *m, const chain_options *o)
+{
+    *c = (chain){.o = *o, .model = m, .wide = o->act == NAMI_F64 ? NAMI_F64 : NAMI_F32};
+    assert_ok(nami_backend_open(o->backend, o->threads ? o->threads : 1, o->act,
+                                &c->backend));
+    size_t tokens = (size_t)(o->micro * o->batch * o->time);
+    c->token = nami_calloc(NAMI_MEM_OTHER, tokens, sizeof *c->token);
+    c->target = nami_calloc(NAMI_MEM_OTHER, tokens, sizeof *c->target);
+    c->loss =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)(o->micro * o->batch), sizeof *c->loss);
+    open_params(c);
+    int *used = nami_calloc(NAMI_MEM_OTHER, (size_t)m->params, sizeof *used);
+    for (int i = 0; i < o->stages; i++)
+        open_stage(c, i, used);
+    nami_free(used);
+    chain_pack(c);
+}
+
+static void close_stage(chain *c, chain_stage *s)
+{
+    const nami_graph_sizes *z = nami_graph_bytes(s->graph);
+    check_guard(s->transient, z->transient);
+    check_guard(s->packed, z->packed);
+    for (int m = 0; m < c->o.micro; m++) {
+        check_guard(s->kept[m], z->kept);
+        check_guard(s->held[m], z->held);
+        check_guard(s->input[m], message_bytes(c));
+        check_guard(s->output[m], message_bytes(c));
+        check_guard(s->dinput[m], message_bytes(c));
+    }
+    nami_free(s->param);
+    nami_free(s->dparam);
+    nami_graph_free(s->graph);
+}
+
+void chain_close(chain *c)
+{
+    for (int i = 0; i < c->o.stages; i++)
+        close_stage(c, &c->stage[i]);
+    for (int p = 0; p < c->model->params; p++) {
+        check_guard(c->param[p], param_bytes(c, p));
+        for (int u = 0; u < c->model->param[p].uses; u++)
+            check_guard(c->grad[p][u], param_bytes(c, p));
+    }
+    nami_free(c->param);
+    nami_free(c->grad);
+    nami_free(c->token);
+    nami_free(c->target);
+    nami_free(c->loss);
+    nami_backend_close(c->backend);
+}
+
+void chain_tokens(chain *c, uint64_t seed)
+{
+    int64_t n = c->o.micro * c->o.batch * c->o.time, counted = 0;
+    uint64_t vocabulary = (uint64_t)c->model->options.vocabulary;
+    for (int64_t i = 0; i < n; i++) {
+        c->token[i] = (int32_t)(nami_mix(seed, (uint64_t)i) % vocabulary);
+        uint64_t r = nami_mix(seed + 1, (uint64_t)i);
+        c->target[i] = r % 8 == 0 ? -1 : (int32_t)(r / 8 % vocabulary);
+        counted += c->target[i] >= 0;
+    }
+    c->scale = 1.0 / (double)(counted ? counted : 1);
+}
+
+static void walk(chain *c, int i, int m, nami_walk_kind kind)
+{
+    chain_stage *s = &c->stage[i];
+    int64_t samples = m * c->o.batch;
+    bool last = i + 1 == c->o.stages;
+    nami_graph_call call = {
+        .input = i ? (const void *)s->input[m] : c->token + samples * c->o.time,
+        .output = last ? NULL : s->output[m],
+        .doutput = last ? NULL : c->stage[i + 1].dinput[m],
+        .dinput = i ? s->dinput[m] : NULL,
+        .targets = last ? c->target + samples * c->o.time : NULL,
+        .kept = s->kept[m],
+        .held = s->held[m],
+        .transient = s->transient,
+        .packed = s->packed,
+        .param = s->param,
+        .dparam = s->dparam,
+        .loss = last && kind == NAMI_WALK_F ? c->loss + samples : NULL,
+        .seed = c->o.seed,
+        .step = c->step,
+        .first_sample = c->first_sample + samples,
+        .scale = c->scale};
+    nami_walk w = {0};
+    memset(s->transient, 0xff, nami_graph_bytes(s->graph)->transient);
+    nami_walk_begin(&w, s->graph, kind, &call);
+    while (nami_walk_next(&w)) {
+    }
+    if (kind == NAMI_WALK_F &&
+        !last) { /* sent away, its buffer used for something else */
+        memcpy(c->stage[i + 1].input[m], s->output[m], message_bytes(c));
+        memset(s->output[m], 0xff, message_bytes(c));
+    }
+}
+
+void chain_pack(chain *c)
+{
+    for (int i = 0; i < c->o.stages; i++)
+        walk(c, i, 0, NAMI_WALK_PACK);
+}
+
+void chain_forward(chain *c)
+{
+    for (int m = 0; m < c->o.micro; m++)
+        for (int i = 0; i < c->o.stages; i++)
+            walk(c, i, m, NAMI_WALK_F);
+}
+
+void chain_backward(chain *c)
+{
+    for (int m = 0; m < c->o.micro; m++)
+        for (int i = c->o.stages - 1; i >= 0; i--)
+            walk(c, i, m, c->o.split ? NAMI_WALK_BI : NAMI_WALK_B);
+    for (int m = 0; m < c->o.micro && c->o.split; m++)
+        for (int i = 0; i < c->o.stages; i++)
+            walk(c, i, m, NAMI_WALK_BW);
+}
+
+double chain_loss(const chain *c)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < c->o.micro * c->o.batch; i++)
+        sum += c->loss[i];
+    return sum * c->scale;
+}
+
+double chain_grad(const chain *c, int p, int64_t e)
+{
+    double sum = 0;
+    for (int u = 0; u < c->model->param[p].uses; u++)
+        sum += chain_get(c->wide, c->grad[p][u], e);
+    return sum;
+}
+
+void chain_assert_equal(const chain *a, const chain *b)
+{
+    assert_memory_equal(a->loss, b->loss,
+                        (size_t)(a->o.micro * a->o.batch) * sizeof(double));
+    for (int p = 0; p < a->model->params; p++)
+        for (int u = 0; u < a->model->param[p].uses; u++)
+            if (memcmp(a->grad[p][u], b->grad[p][u], param_bytes(a, p)) != 0)
+                fail_msg("gradient %d of %s differs", u, a->model->param[p].name);
+}

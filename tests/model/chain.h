@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* chain.h - a model run by hand as a chain of planned graphs, for tests.
+ *
+ * All memory has exactly the planned sizes, is poisoned with NaN before use and lies between canaries that are
+ * checked at the end. Host backends only.
+ */
+#ifndef NAMI_TESTS_CHAIN_H
+#define NAMI_TESTS_CHAIN_H
+
+#include "model/model.h"
+
+enum { CHAIN_STAGES = 16, CHAIN_MICRO = 4, CHAIN_USES = 2 };
+
+typedef struct chain_options {
+    const char *backend;
+    nami_dtype act;
+    int threads;
+    int64_t batch, time; /* of a micro-batch */
+    int micro;           /* micro-batches in flight, 1..CHAIN_MICRO */
+    int stages;
+    const int *cut; /* [stages+1] */
+    bool split, recompute;
+    uint64_t seed; /* initial values and dropout */
+} chain_options;
+
+typedef struct chain_stage {
+    nami_graph *graph;
+    nami_graph_call call;
+    void **param, **dparam; /* [uses] */
+    char *kept[CHAIN_MICRO], *held[CHAIN_MICRO], *transient, *packed;
+    char *input[CHAIN_MICRO], *output[CHAIN_MICRO], *dinput[CHAIN_MICRO]; /* messages */
+} chain_stage;
+
+typedef struct chain {
+    chain_options o;
+    const nami_model *model;
+    nami_backend *backend;
+    nami_dtype wide;
+    chain_stage stage[CHAIN_STAGES];
+    void **param;              /* [params] wide */
+    void *(*grad)[CHAIN_USES]; /* [params] gradient sum of each use, NULL beyond uses */
+    int32_t *token, *target;   /* [micro * batch * time], set by the caller */
+    double *loss;              /* [micro * batch] */
+    int64_t step, first_sample;
+    double scale;
+} chain;
+
+/* Plan, allocate, set initial values, zero the gradients. Fails the test when something does not work. */
+void chain_open(chain *c, const nami_model *m, const chain_options *o);
+void chain_close(chain *c);
+
+/* Random tokens and targets (one target in eight does not count) from `seed`; sets scale. */
+void chain_tokens(chain *c, uint64_t seed);
+
+void chain_pack(chain *c);    /* after parameters changed */
+void chain_forward(chain *c); /* all micro-batches through all stages */
+void chain_backward(
+    chain *c);             /* all micro-batches back: B, or all BI and then all BW */
+void chain_zero(chain *c); /* gradients to zero */
+
+/* Sum of all losses times scale. */
+double chain_loss(const chain *c);
+
+/* Element e of the gradient of parameter p, uses added. */
+double chain_grad(const chain *c, int p, int64_t e);
+
+/* Assert equal bits of losses and of every gradient sum. */
+void chain_assert_equal(const chain *a, const chain *b);
+
+int64_t chain_count(const chain *c, int p);
+double chain_get(nami_dtype d, const void *p, int64_t i);
+void chain_set(nami_dtype d, void *p, int64_t i, double x);
+
+#endif

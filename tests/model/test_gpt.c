@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/* test_gpt.c - the whole GPT: gradient by finite differences; the same bits however it is cut, split, recomputed. */
+#include <math.h>
+
+#include "base/rng.h"
+#include "chain.h"
+#include "model/family.h"
+#include "nami_test.h"
+
+static nami_model *make(const nami_family *family, bool tied, bool bias, double dropout,
+                        int64_t width, int64_t vocabulary)
+{
+    nami_model_options o = {.layers = 2,
+                            .width = width,
+                            .heads = family == &nami_family_template ? 1
+                                     : width % 3                     ? 2
+                                                                     : 3,
+                            .context = 13,
+                            .vocabulary = vocabulary,
+                            .tied = tied,
+                            .bias = bias};
+    nami_model *m;
+    assert_ok(nami_model_of(family, &o, dropout, &m));
+    return m;
+}
+
+/* Larger initial values: with GPT's own the attention gradients are too small to be tested. */
+static void spread(chain *c)
+{
+    for (int p = 0; p < c->model->params; p++)
+        for (int64_t e = 0; e < chain_count(c, p); e++)
+            chain_set(c->wide, c->param[p], e,
+                      chain_get(c->wide, c->param[p], e) +
+                          0.3 * nami_normal(99 + (uint64_t)p, (uint64_t)e));
+    chain_pack(c);
+}
+
+/* Loss with element e of parameter p moved by h. */
+static double moved(chain *c, int p, int64_t e, double h)
+{
+    double old = chain_get(c->wide, c->param[p], e);
+    chain_set(c->wide, c->param[p], e, old + h);
+    chain_pack(c);
+    chain_forward(c);
+    chain_set(c->wide, c->param[p], e, old);
+    return chain_loss(c);
+}
+
+/* Central differences of every parameter's elements (each `stride`-th) against the backward pass. */
+static void check_gradient(nami_model *m, uint64_t seed)
+{
+    const int cut[] = {0, m->blocks};
+    const double h = 1e-5;
+    chain c;
+    chain_open(&c, m,
+               &(chain_options){.backend = "ref",
+                                .act = NAMI_F64,
+                                .batch = 2,
+                                .time = 5,
+                                .micro = 1,
+                                .stages = 1,
+                                .cut = cut,
+                                .seed = seed});
+    spread(&c);
+    chain_tokens(&c, seed);
+    c.step = 3;
+    chain_forward(&c);
+    chain_backward(&c);
+    for (int p = 0; p < m->params; p++)
+        for (int64_t e = 0; e < chain_count(&c, p); e++) {
+            double numeric = (moved(&c, p, e, h) - moved(&c, p, e, -h)) / (2 * h);
+            double exact = chain_grad(&c, p, e);
+            if (!(fabs(numeric - exact) <= 1e-8 + 1e-6 * fabs(exact)))
+                fail_msg("%s[%lld]: %.12g by differences, %.12g by the backward pass",
+                         m->param[p].name, (long long)e, numeric, exact);
+        }
+    chain_close(&c);
+    nami_model_free(m);
+}
+
+static void test_gradient(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(11);
+    check_gradient(make(&nami_family_gpt, true, true, 0, 6, 7), seed);
+    check_gradient(make(&nami_family_gpt, false, false, 0.25, 6, 7), seed);
+    check_gradient(make(&nami_family_template, false, true, 0, 5, 7), seed);
+}
+
+/* A loss of ln V at the start, and gradients that are not all zero. */
+static void check_sane(const chain *c)
+{
+    double norm = 0, uniform = log((double)c->model->options.vocabulary);
+    for (int p = 0; p < c->model->params; p++)
+        for (int64_t e = 0; e < chain_count(c, p); e++)
+            norm += pow(chain_grad(c, p, e), 2);
+    assert_true(fabs(chain_loss(c) - uniform) < 0.1 * uniform);
+    assert_true(norm > 1e-4 && norm < 1e4);
+}
+
+static const int whole[] = {0, 6}, everywhere[] = {0, 1, 2, 3, 4, 5, 6},
+                 some[] = {0, 2, 5, 6};
+
+/* Run one step of two micro-batches. */
+static void run(chain *c, const nami_model *m, const char *backend, nami_dtype act,
+                int way)
+{
+    static const struct {
+        const int *cut;
+        int stages;
+    } cuts[] = {{whole, 1}, {everywhere, 6}, {some, 3}};
+    chain_open(c, m,
+               &(chain_options){.backend = backend,
+                                .act = act,
+                                .batch = 3,
+                                .time = 11,
+                                .micro = 2,
+                                .stages = cuts[way / 4].stages,
+                                .cut = cuts[way / 4].cut,
+                                .split = way & 1,
+                                .recompute = way & 2,
+                                .seed = 42});
+    chain_tokens(c, 7);
+    c->step = 5;
+    c->first_sample = 60;
+    chain_forward(c);
+    chain_backward(c);
+}
+
+/* Twelve ways: whole, cut at every block, cut in three; fused or split; kept or recomputed. */
+static void check_ways(const char *backend, nami_dtype act, bool tied, double dropout)
+{
+    nami_model *m = make(&nami_family_gpt, tied, tied, dropout, 24, 37);
+    chain first, other;
+    assert_int_equal(m->blocks, 6);
+    run(&first, m, backend, act, 0);
+    check_sane(&first);
+    for (int way = 1; way < 12; way++) {
+        run(&other, m, backend, act, way);
+        chain_assert_equal(&first, &other);
+        chain_close(&other);
+    }
+    chain_close(&first);
+    nami_model_free(m);
+}
+
+static void test_ways_ref(void **state)
+{
+    (void)state;
+    check_ways("ref", NAMI_F32, true, 0.2);
+    check_ways("ref", NAMI_F32, false, 0);
+    check_ways("ref", NAMI_BF16, true, 0.2);
+    check_ways("ref", NAMI_BF16, true, 0);
+}
+
+/* Dropout masks follow seed, step and sample: another of them, other gradients. */
+static void test_masks(void **state)
+{
+    (void)state;
+    nami_model *m = make(&nami_family_gpt, true, true, 0.2, 24, 37);
+    chain a, b;
+    run(&a, m, "ref", NAMI_F32, 0);
+    run(&b, m, "ref", NAMI_F32, 0);
+    for (int change = 0; change < 4; change++) {
+        b.step = 5 + (change == 1);
+        b.first_sample = 60 + (change == 2);
+        b.o.seed = 42 + (change == 3);
+        chain_zero(&b);
+        chain_forward(&b);
+        chain_backward(&b);
+        assert_true((chain_loss(&a) == chain_loss(&b)) == (change == 0));
+    }
+    chain_close(&a);
+    chain_close(&b);
+    nami_model_free(m);
+}
+
+/* Evaluation: no dropout, nothing kept, and the loss a training graph without dropout gives. */
+static void test_evaluate(void **state)
+{
+    (void)state;
+    nami_model *m = make(&nami_family_gpt, true, true, 0.2, 24, 37);
+    nami_model *plain = make(&nami_family_gpt, true, true, 0, 24, 37);
+    chain a, b;
+    run(&a, plain, "ref", NAMI_F32, 0);
+    run(&b, m, "ref", NAMI_F32, 0);
+    nami_graph *g;
+    assert_ok(nami_model_graph(m, 0, 6, b.backend, NAMI_F32, 3, 11, &g));
+    assert_ok(nami_graph_plan(g, false, false, false));
+    const nami_graph_sizes *z = nami_graph_bytes(g),
+                           *t = nami_graph_bytes(b.stage[0].graph);
+    assert_true(z->kept == 0 && z->held == 0 && z->packed == t->packed);
+    assert_true(z->flops[NAMI_FORWARD] > 0 && z->flops[NAMI_BACKWARD_INPUT] == 0);
+    nami_graph_call call = {.input = b.token,
+                            .targets = b.target,
+                            .transient = nami_alloc(NAMI_MEM_TRANSIENT, z->transient),
+                            .packed = b.stage[0].packed,
+                            .param = b.stage[0].param,
+                            .loss = b.loss};
+    nami_walk w = {0};
+    nami_walk_begin(&w, g, NAMI_WALK_F, &call);
+    while (nami_walk_next(&w)) {
+    }
+    assert_memory_equal(a.loss, b.loss, 3 * sizeof(double));
+    nami_free(call.transient);
+    nami_graph_free(g);
+    chain_close(&a);
+    chain_close(&b);
+    nami_model_free(m);
+    nami_model_free(plain);
+}
+
+static void test_too_long(void **state)
+{
+    (void)state;
+    nami_model *m = make(&nami_family_gpt, true, true, 0, 24, 37);
+    nami_backend *b;
+    nami_graph *g;
+    assert_ok(nami_backend_open("ref", 1, NAMI_F32, &b));
+    assert_fails(nami_model_graph(m, 0, 1, b, NAMI_F32, 1, 14, &g), NAMI_EINPUT,
+                 "longer than model.context = 13");
+    nami_backend_close(b);
+    nami_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gradient), cmocka_unit_test(test_ways_ref),
+        cmocka_unit_test(test_masks),    cmocka_unit_test(test_evaluate),
+        cmocka_unit_test(test_too_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}
