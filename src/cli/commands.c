@@ -10,6 +10,8 @@
 
 /* In the order of `nami --help`. */
 const nami_command *const nami_cli_commands[] = {
+    &nami_cli_simulate,
+    &nami_cli_verify,
     &nami_cli_info,
     NULL,
 };

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* lists.c - what simulate and verify share: flags to a recipe, files. */
+#include "cli/lists.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out)
+{
+    nami_recipe r = {.positions = (int)f->positions,
+                     .microbatches = (int)f->microbatches,
+                     .waves = 1,
+                     .chunks = 1,
+                     .slices = 1};
+    NAMI_TRY(nami_recipe_preset(&r, f->schedule));
+    if (r.placement != NAMI_PLACE_FREE && (r.positions == 0 || r.microbatches == 0))
+        return nami_fail(NAMI_EINPUT,
+                         "schedule \"%s\" needs --positions and --microbatches",
+                         r.name);
+    if (r.placement == NAMI_PLACE_WAVE)
+        r.waves = (int)f->waves;
+    if (r.placement == NAMI_PLACE_LOOPING)
+        r.chunks = (int)f->chunks;
+    *out = r;
+    return NAMI_OK;
+}
+
+void nami_lists_presets(nami_text *out)
+{
+    for (int i = 0; i < nami_presets(); i++)
+        nami_text_add(out, "  %-14s %s\n", nami_preset_at(i)->name,
+                      nami_preset_at(i)->summary);
+}
+
+nami_status nami_lists_write(const char *path, const nami_text *text)
+{
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return nami_fail(NAMI_EENV, "%s: cannot be written: %s", path, strerror(errno));
+    size_t wrote = fwrite(nami_text_get(text), 1, text->length, file);
+    bool closed = fclose(file) == 0;
+    if (wrote != text->length || !closed)
+        return nami_fail(NAMI_EENV, "%s: cannot be written whole: %s", path,
+                         strerror(errno));
+    return NAMI_OK;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/* lists.h - flags that simulate and verify share: which schedule, and what a message and an action cost. */
+#ifndef NAMI_CLI_LISTS_H
+#define NAMI_CLI_LISTS_H
+
+#include "base/option.h"
+#include "sched/schedule.h"
+
+/* Which schedule. */
+typedef struct nami_lists_flags {
+    char *schedule;                  /* a preset, or "file:PATH" */
+    int64_t positions, microbatches; /* 0: as the file says */
+    int64_t waves, chunks;
+} nami_lists_flags;
+
+/* Rows of an option table for a struct of `type` with the field `name` of the above. */
+#define NAMI_LISTS_ROWS(type, name)                                                    \
+    {.key = "schedule",                                                                \
+     .kind = NAMI_OPTION_TEXT,                                                         \
+     .offset = offsetof(type, name.schedule),                                          \
+     .fallback = "hanayo",                                                             \
+     .help = "a named schedule, or file:PATH for lists in text or CSV form"},          \
+        {.key = "positions",                                                           \
+         .kind = NAMI_OPTION_INT,                                                      \
+         .offset = offsetof(type, name.positions),                                     \
+         .fallback = "0",                                                              \
+         .minimum = 0,                                                                 \
+         .maximum = NAMI_STAGES_MOST,                                                  \
+         .help = "positions of the pipeline (P); 0: as the file says"},                \
+        {.key = "microbatches",                                                        \
+         .kind = NAMI_OPTION_INT,                                                      \
+         .offset = offsetof(type, name.microbatches),                                  \
+         .fallback = "0",                                                              \
+         .minimum = 0,                                                                 \
+         .maximum = INT32_MAX / 4,                                                     \
+         .help = "micro-batches of the pipeline and step (M); 0: as the file says"},   \
+        {.key = "waves",                                                               \
+         .kind = NAMI_OPTION_INT,                                                      \
+         .offset = offsetof(type, name.waves),                                         \
+         .fallback = "1",                                                              \
+         .minimum = 1,                                                                 \
+         .maximum = NAMI_STAGES_MOST,                                                  \
+         .help = "waves (W) of a wave placement; others do not read it"},              \
+    {                                                                                  \
+        .key = "chunks", .kind = NAMI_OPTION_INT,                                      \
+        .offset = offsetof(type, name.chunks), .fallback = "2", .minimum = 1,          \
+        .maximum = NAMI_STAGES_MOST,                                                   \
+        .help = "stages a position (V) of a looping placement; others do not read it"  \
+    }
+
+/* The recipe that flags ask for; it borrows names from `f`.
+ * Local. Status: NAMI_EINPUT when a count is missing or the schedule is unknown. */
+nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out);
+
+/* All named schedules with their summaries, a line each, appended to `out`. Local. */
+void nami_lists_presets(nami_text *out);
+
+/* Write `text` to the file at `path`. Local. Status: NAMI_EENV with the system's reason. */
+nami_status nami_lists_write(const char *path, const nami_text *text);
+
+#endif
