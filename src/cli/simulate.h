@@ -19,8 +19,9 @@ typedef struct nami_simulate_flags {
     char *csv, *svg, *trace;
 } nami_simulate_flags;
 
-/* One object of the JSON form: what was simulated of `s`. Appended to `out`. Local. */
-void nami_simulate_json(const nami_schedule *s, const nami_prediction *p,
+/* One object of the JSON form: what was simulated of `s`, with W and V when `sizes`.
+ * Appended to `out`. Local. */
+void nami_simulate_json(const nami_schedule *s, const nami_prediction *p, bool sizes,
                         nami_text *out);
 
 /* Simulate every named schedule for the given P, M and costs and print them sorted by makespan. Local. */
