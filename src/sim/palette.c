@@ -152,25 +152,38 @@ int nami_palette_entries(void)
     return 7;
 }
 
-bool nami_palette_entry(const nami_palette *c, int i, const char **name,
-                        const char **text)
+bool nami_palette_strip(const nami_palette *c)
+{
+    bool any = false;
+    for (int kind = 0; kind < NAMI_KINDS; kind++)
+        any |= c->used[kind] && !nami_semantics_of((nami_kind)kind)->compute &&
+               kind != NAMI_UPDATE;
+    return any;
+}
+
+bool nami_palette_entry(const nami_palette *c, int i, char name[8], const char **text)
 {
     const bool *u = c->used;
     const struct {
-        const char *name, *text;
-        bool used;
+        char letter;
+        bool shaded, used;
+        const char *text;
     } entry[] = {
-        {"f0", "forward", u[NAMI_F]},
-        {"b0", u[NAMI_BI] ? "backward (input)" : "backward", u[NAMI_B] || u[NAMI_BI]},
-        {"w0", "backward (weights)", u[NAMI_BW]},
-        {"a0", "recomputation", u[NAMI_R]},
-        {"c", "message under way",
-         u[NAMI_SEND_F] || u[NAMI_RECV_F] || u[NAMI_SEND_B] || u[NAMI_RECV_B]},
-        {"u", "update", u[NAMI_UPDATE]},
-        {"s", "sum of gradients",
-         u[NAMI_REDUCE] || u[NAMI_REDUCE_SCATTER] || u[NAMI_GATHER]},
+        {'f', true, u[NAMI_F], "forward"},
+        {'b', true, u[NAMI_B] || u[NAMI_BI],
+         u[NAMI_BI] ? "backward (input)" : "backward"},
+        {'w', true, u[NAMI_BW], "backward (weights)"},
+        {'a', true, u[NAMI_R], "recomputation"},
+        {'c', false,
+         u[NAMI_SEND_F] || u[NAMI_RECV_F] || u[NAMI_SEND_B] || u[NAMI_RECV_B],
+         "message under way"},
+        {'u', false, u[NAMI_UPDATE], "update"},
+        {'s', false, u[NAMI_REDUCE] || u[NAMI_REDUCE_SCATTER] || u[NAMI_GATHER],
+         "sum of gradients"},
     };
-    *name = entry[i].name;
+    name[0] = entry[i].letter;
+    name[1] = entry[i].shaded ? (char)('0' + c->shades / 2) : '\0';
+    name[2] = '\0';
     *text = entry[i].text;
     return entry[i].used;
 }

@@ -28,10 +28,12 @@ bool nami_palette_class(const nami_palette *c, int position, nami_action a,
 /* Whether white text reads better on the class. Local. */
 bool nami_palette_dark(const nami_palette *c, const char *name);
 
-/* Legend: entry i of nami_palette_entries(); false when nothing of it occurs. Local. */
+/* Whether anything belongs into the strip. Local. */
+bool nami_palette_strip(const nami_palette *c);
+
+/* Legend: class and meaning of entry i of nami_palette_entries(); false when nothing of it occurs. Local. */
 int nami_palette_entries(void);
-bool nami_palette_entry(const nami_palette *c, int i, const char **name,
-                        const char **text);
+bool nami_palette_entry(const nami_palette *c, int i, char name[8], const char **text);
 
 /* The style sheet of all classes, appended to `out`. Local. */
 void nami_palette_style(const nami_palette *c, nami_text *out);

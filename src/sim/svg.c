@@ -33,6 +33,7 @@ typedef struct picture {
     double width;      /* of the plot */
     double row, gap;   /* height of a row, distance to the next */
     int rows;
+    double strip; /* height of the strip under the boxes, 0 without communication */
     bool titles;
     bool condensed;
     double factor;    /* from time to the unit of the axis */
@@ -45,9 +46,15 @@ static double x_of(const picture *v, double time)
     return LEFT + (span > 0.0 ? (time - v->start) / span * v->width : 0.0);
 }
 
+/* Room for a word where positions are left out. */
+static double break_of(const picture *v)
+{
+    return v->rows < v->t->positions ? 16.0 : 0.0;
+}
+
 static double y_of(const picture *v, int row)
 {
-    return TOP + row * (v->row + v->gap);
+    return TOP + row * (v->row + v->gap) + (row >= v->rows / 2 ? break_of(v) : 0.0);
 }
 
 /* Text of a document: the letters that XML keeps for itself are replaced. */
@@ -127,10 +134,10 @@ static void add_box(picture *v, int row, int position, const nami_span *s)
         return;
     char colour[8];
     bool strip = nami_palette_class(&v->palette, position, s->action, colour);
-    double body = v->row * 0.8, y = y_of(v, row);
+    double body = v->row - v->strip, y = y_of(v, row);
     if (strip) {
         y += body + 1.0;
-        body = v->row - body - 1.0;
+        body = v->strip - 1.0;
     }
     double inset = width > 3.0 ? 0.5 : 0.0;
     add_rectangle(v, colour, x + inset / 2, y, width - inset, body, !v->titles);
@@ -234,6 +241,17 @@ static void add_row(picture *v, int row)
         add_box(v, row, position, &v->t->span[position][i]);
 }
 
+/* Say how many rows are left out, where they would be. */
+static void add_break(const picture *v)
+{
+    if (v->rows == v->t->positions)
+        return;
+    nami_text_add(v->out, "<text x=\"%d\" y=\"%.2f\" font-size=\"11\" class=\"m\">",
+                  LEFT, y_of(v, v->rows / 2) - 6.0);
+    nami_text_add(v->out, "positions %d to %d are left out</text>\n", v->rows / 2,
+                  position_of(v, v->rows / 2) - 1);
+}
+
 /* 1, 2 or 5 times a power of ten, so that about `ticks` of them fill `span`. */
 static double nice_step(double span, int ticks)
 {
@@ -303,9 +321,6 @@ static void add_head(const picture *v, const char *title)
                   *v->unit != '\0' ? " " : "", v->unit);
     if (v->condensed)
         nami_text_add(v->out, "; too many boxes to draw: heights are shares of time");
-    if (v->rows < v->t->positions)
-        nami_text_add(v->out, "; %d of %d positions shown, the first and the last",
-                      v->rows, v->t->positions);
     nami_text_add(v->out, "</text>\n");
 }
 
@@ -322,8 +337,9 @@ static void add_legend(const picture *v)
 {
     double x = LEFT;
     for (int i = 0; i < nami_palette_entries(); i++) {
-        const char *colour, *text;
-        if (nami_palette_entry(&v->palette, i, &colour, &text))
+        char colour[8];
+        const char *text;
+        if (nami_palette_entry(&v->palette, i, colour, &text))
             add_entry(v, colour, text, &x);
     }
     add_entry(v, "r", "idle", &x);
@@ -350,6 +366,7 @@ void nami_timeline_svg(const nami_timeline *t, const char *title, const char *un
     choose_size(&v);
     choose_unit(&v, unit);
     nami_palette_open(&v.palette, t);
+    v.strip = nami_palette_strip(&v.palette) ? 0.2 * v.row : 0.0;
     double width = LEFT + v.width + RIGHT, height = y_of(&v, v.rows) - v.gap + BOTTOM;
     nami_text_add(
         out,
@@ -366,6 +383,7 @@ void nami_timeline_svg(const nami_timeline *t, const char *title, const char *un
     add_legend(&v);
     for (int row = 0; row < v.rows; row++)
         add_row(&v, row);
+    add_break(&v);
     add_axis(&v);
     nami_text_add(out, "</svg>\n");
     nami_palette_close(&v.palette);

@@ -100,11 +100,11 @@ static void add_event(const nami_span *s, int position, const char *comma,
     bool busy = is_busy(s->action);
     nami_text_add(out, "%s\n{\"name\":", comma);
     nami_text_json(out, nami_text_get(&name));
-    nami_text_add(out, ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":",
-                  nami_semantics_of(s->action.kind)->name, position, busy ? 0 : 1);
-    nami_text_number(out, s->start * 1e6);
-    nami_text_add(out, ",\"dur\":");
-    nami_text_number(out, (s->end - s->start) * 1e6);
+    nami_text_add(
+        out,
+        ",\"cat\":\"%s\",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f",
+        nami_semantics_of(s->action.kind)->name, position, busy ? 0 : 1, s->start * 1e6,
+        (s->end - s->start) * 1e6);
     nami_text_add(out, ",\"args\":{\"stage\":%d,\"unit\":%d}}", s->action.stage,
                   s->action.unit);
     nami_text_free(&name);

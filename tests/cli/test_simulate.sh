@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+# test_simulate.sh - simulate and verify from the command line: keys, files, pictures, exit codes.
+cd "$NAMI_SCRATCH" || exit 99
+failed=0
+
+# expect STATUS TEXT ARGUMENT...: nami exits with STATUS and says TEXT somewhere
+expect() {
+    status=$1 text=$2
+    shift 2
+    "$NAMI_PROGRAM" "$@" >out 2>&1
+    got=$?
+    if [ $got != "$status" ] || ! grep -qF -- "$text" out; then
+        echo "nami $*: status $got, expected $status with '$text':"
+        cat out
+        failed=1
+    fi
+}
+
+size='--positions 4 --microbatches 4'
+expect 0 '{"schedule":"hanayo","positions":4,"microbatches":4,"stages":8,"makespan":18,"bubble":0.3333333333333333,"span_bubble":0.3333333333333333,"idle":[6,6,6,6],"peak_activations":[2.5,3,3.5,4],"weight_copies":[1,1,1,1],"messages":48,"valid":true}' \
+    simulate --schedule hanayo $size --json
+expect 0 '"makespan":15,' simulate --schedule hanayo $size --waves 2 --json
+expect 0 '"makespan":16.5,' simulate --schedule interleaved $size --chunks 2 --json
+expect 0 '"makespan":21,' simulate --schedule dapple $size --tf 1 --tbi 1.5 --tbw 0.5 --json
+expect 0 '0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1' simulate --positions 2 --microbatches 2 --actions
+expect 0 'equation (1) of the Hanayo paper gives 40.00 %' simulate $size
+expect 0 'hanayo W=8' simulate --compare --positions 32 --microbatches 64
+expect 0 'position   0  00001111122223333....' simulate $size --timeline
+expect 0 '--bandwidth' simulate --help
+expect 0 '--ahead' verify --help
+expect 0 'VALID hanayo: 4 positions, 4 micro-batches, 8 stages' verify $size
+expect 0 'VALID hanayo' verify $size --evaluate
+expect 2 'did you mean "hanayo"' simulate --schedule hanaya $size
+expect 2 'needs --positions and --microbatches' simulate
+expect 2 '--bandwidth "0"' simulate $size --bandwidth 0
+expect 2 "did you mean '--latency'" simulate $size --latencu 1
+expect 4 'holds 4 M_a of activations, but --memory allows 3' verify $size --memory 3
+expect 3 'cannot be written' simulate $size --svg /nonexistent/picture.svg
+expect 0 '' simulate --schedule dapple $size --csv lists.csv --svg a.svg --trace a.json
+grep -q '^0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3$' lists.csv || { echo "lists.csv is wrong"; failed=1; }
+grep -q '</svg>' a.svg || { echo "a.svg is not whole"; failed=1; }
+expect 0 '"makespan":21,' simulate --schedule file:lists.csv --json
+expect 0 'VALID file:lists.csv: 4 positions' verify --schedule file:lists.csv
+expect 4 'has 4 positions' verify --schedule file:lists.csv --positions 3
+
+printf '0F0 0B0 0F1 0B1\n1F1 1B1 1F0 1B0\n' >stuck
+expect 4 'INVALID file:stuck: position 0, entry 1 (0B0) waits for ever' verify --schedule file:stuck
+expect 4 '"valid":false,"reason":"position 0, entry 1 (0B0) waits for ever' simulate --schedule file:stuck --json
+printf '0F0 0B0\n1F0 1Q0\n' >word
+expect 2 'word:2 (position 1): "1Q0"' verify --schedule file:word
+expect 2 'cannot be opened' verify --schedule file:nothing
+: >empty
+expect 2 'no action is in it' verify --schedule file:empty
+exit $failed
