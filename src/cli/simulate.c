@@ -220,12 +220,24 @@ static nami_status simulate_lists(const nami_simulate_flags *f, const nami_sched
     return status;
 }
 
+static void print_presets(void)
+{
+    nami_text text = {0};
+    nami_lists_presets(&text);
+    nami_print("%s", nami_text_get(&text));
+    nami_text_free(&text);
+}
+
 static nami_status run_simulate(const nami_call *call)
 {
     const nami_simulate_flags *f = call->options;
     nami_cost cost;
     nami_recipe r;
     nami_schedule s = {0};
+    if (f->list) {
+        print_presets();
+        return NAMI_OK;
+    }
     NAMI_TRY(read_cost(f, &cost));
     if (f->compare)
         return nami_simulate_compare(f, &cost);
@@ -243,18 +255,18 @@ static nami_status run_simulate(const nami_call *call)
 #define FIELD(name) offsetof(nami_simulate_flags, name)
 #define TIME(word, field, value, text)                                                 \
     {                                                                                  \
-        .key = word, .kind = NAMI_OPTION_REAL, .offset = FIELD(field),                 \
-        .fallback = value, .minimum = 0.0, .maximum = 1e30, .help = text               \
+        .key = (word), .kind = NAMI_OPTION_REAL, .offset = FIELD(field),               \
+        .fallback = (value), .minimum = 0.0, .maximum = 1e30, .help = (text)           \
     }
 #define TEXT(word, field, value, text)                                                 \
     {                                                                                  \
-        .key = word, .kind = NAMI_OPTION_TEXT, .offset = FIELD(field),                 \
-        .fallback = value, .help = text                                                \
+        .key = (word), .kind = NAMI_OPTION_TEXT, .offset = FIELD(field),               \
+        .fallback = (value), .help = (text)                                            \
     }
 #define SWITCH(word, field, text)                                                      \
     {                                                                                  \
-        .key = word, .kind = NAMI_OPTION_BOOL, .offset = FIELD(field),                 \
-        .fallback = "no", .help = text                                                 \
+        .key = (word), .kind = NAMI_OPTION_BOOL, .offset = FIELD(field),               \
+        .fallback = "no", .help = (text)                                               \
     }
 static const nami_option rows[] = {
     NAMI_LISTS_ROWS(nami_simulate_flags, lists),
@@ -272,6 +284,7 @@ static const nami_option rows[] = {
     SWITCH("recompute", recompute, "run each forward again in its backward"),
     SWITCH("evaluate", evaluate, "forwards only, as in an evaluation"),
     SWITCH("lowered", lowered, "with communication, REDUCE and UPDATE in the lists"),
+    SWITCH("list", list, "print the named schedules and what they are"),
     SWITCH("json", json, "print one JSON object"),
     SWITCH("actions", actions,
            "print the lists in text form (2F0: stage, kind, micro-batch)"),

@@ -14,7 +14,7 @@ typedef struct nami_simulate_flags {
     char *bandwidth;       /* bytes a time unit, or "inf" */
     double update, reduce;
     bool recompute, lowered, evaluate;
-    bool compare, json, actions, timeline;
+    bool list, compare, json, actions, timeline;
     double memory; /* for compare: most M_a a position may hold, 0 any */
     char *csv, *svg, *trace;
 } nami_simulate_flags;

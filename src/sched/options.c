@@ -180,7 +180,7 @@ static nami_status derive_positions(const nami_pipeline_options *o, int ranks,
         return nami_fail(
             NAMI_EPLAN,
             "%lld positions x %lld replicas need %lld ranks, but there are %d",
-            (long long)*positions, (long long)d, (long long)(*positions * d), ranks);
+            (long long)*positions, (long long)d, (long long)*positions * d, ranks);
     return NAMI_OK;
 }
 

@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "sched/order.h"
 
+enum { ACTIONS_MOST = 1 << 30 }; /* of the compute lists: 12 GiB */
+
 static const char *const placement_name[] = {
     [NAMI_PLACE_LINEAR] = "linear", [NAMI_PLACE_LOOPING] = "looping",
     [NAMI_PLACE_WAVE] = "wave",     [NAMI_PLACE_BIDIRECTIONAL] = "bidirectional",
@@ -35,6 +37,12 @@ static nami_status check_counts(const nami_recipe *r)
             "%d positions with %lld stages each are %lld stages; at most %d fit",
             r->positions, (long long)chunks, (long long)chunks * r->positions,
             NAMI_STAGES_MOST);
+    double actions = 2.0 * (double)(chunks * r->positions) * r->microbatches;
+    if (actions > ACTIONS_MOST)
+        return nami_fail(
+            NAMI_EPLAN,
+            "%lld stages x %d micro-batches give %.0f actions; at most %d fit",
+            (long long)chunks * r->positions, r->microbatches, actions, ACTIONS_MOST);
     return NAMI_OK;
 }
 

@@ -22,7 +22,7 @@ typedef struct proof {
     const nami_place *p;
     bool train;
     uint16_t *seen;  /* [stages][units][slices]: one bit a kind */
-    int8_t *owner;   /* [units]: the copy that runs it, -1 before it is known */
+    int16_t *owner;  /* [units]: the copy that runs it, -1 before it is known */
     uint8_t *ending; /* [copies][stages]: HAS_... */
     nami_versions versions;
     int position; /* being looked at */
@@ -181,7 +181,7 @@ static nami_status check_unit(proof *c)
             return object(c, "stage %d has been updated already", a.stage);
     }
     NAMI_TRY(check_order(c, *seen));
-    c->owner[a.unit] = (int8_t)a.copy;
+    c->owner[a.unit] = a.copy;
     *seen |= (uint16_t)BIT(a.kind);
     return NAMI_OK;
 }
@@ -340,7 +340,7 @@ nami_status nami_schedule_validate(const nami_schedule *s)
     c.seen =
         nami_calloc(NAMI_MEM_OTHER, stages * units * (size_t)r->slices, sizeof *c.seen);
     c.ending = nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.copies * stages, 1);
-    c.owner = nami_alloc(NAMI_MEM_OTHER, units);
+    c.owner = nami_alloc(NAMI_MEM_OTHER, units * sizeof *c.owner);
     for (size_t u = 0; u < units; u++)
         c.owner[u] = -1;
     nami_versions_open(&c.versions, s);

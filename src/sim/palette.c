@@ -6,7 +6,6 @@
  */
 #include "sim/palette.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,35 +105,38 @@ static int shade_of(const nami_palette *c, int position, nami_action a)
     return index < c->shades ? (int)index : c->shades - 1;
 }
 
-bool nami_palette_class(const nami_palette *c, int position, nami_action a,
-                        char name[8])
+/* Letter of the class of a kind; those with shades are followed by one. */
+static char letter_of(nami_kind kind)
 {
-    switch (a.kind) {
+    switch (kind) {
     case NAMI_F:
-        snprintf(name, 8, "f%d", shade_of(c, position, a));
-        return false;
+        return 'f';
     case NAMI_B:
     case NAMI_BI:
-        snprintf(name, 8, "b%d", shade_of(c, position, a));
-        return false;
+        return 'b';
     case NAMI_BW:
-        snprintf(name, 8, "w%d", shade_of(c, position, a));
-        return false;
+        return 'w';
     case NAMI_R:
-        snprintf(name, 8, "a%d", shade_of(c, position, a));
-        return false;
+        return 'a';
     case NAMI_UPDATE:
-        strcpy(name, "u");
-        return false;
+        return 'u';
     case NAMI_REDUCE:
     case NAMI_REDUCE_SCATTER:
     case NAMI_GATHER:
-        strcpy(name, "s");
-        return true;
+        return 's';
     default:
-        strcpy(name, "c");
-        return true;
+        return 'c';
     }
+}
+
+bool nami_palette_class(const nami_palette *c, int position, nami_action a,
+                        char name[8])
+{
+    bool shaded = nami_semantics_of(a.kind)->compute;
+    name[0] = letter_of(a.kind);
+    name[1] = shaded ? "01234567"[shade_of(c, position, a)] : '\0';
+    name[2] = '\0';
+    return !shaded && a.kind != NAMI_UPDATE;
 }
 
 bool nami_palette_dark(const nami_palette *c, const char *name)
@@ -182,7 +184,7 @@ bool nami_palette_entry(const nami_palette *c, int i, char name[8], const char *
          "sum of gradients"},
     };
     name[0] = entry[i].letter;
-    name[1] = entry[i].shaded ? (char)('0' + c->shades / 2) : '\0';
+    name[1] = entry[i].shaded ? "01234567"[c->shades / 2] : '\0';
     name[2] = '\0';
     *text = entry[i].text;
     return entry[i].used;

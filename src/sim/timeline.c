@@ -50,12 +50,14 @@ double nami_timeline_bubble(const nami_timeline *t)
 /* The letter of an action in the picture: a digit for F, letters for the rest. */
 static char letter_of(nami_action a)
 {
+    if (a.unit < 0)
+        return 'U';
     switch (a.kind) {
     case NAMI_F:
-        return (char)('0' + a.unit % 10);
+        return "0123456789"[a.unit % 10];
     case NAMI_B:
     case NAMI_BI:
-        return (char)('a' + a.unit % 10);
+        return "abcdefghij"[a.unit % 10];
     case NAMI_BW:
         return 'w';
     case NAMI_R:

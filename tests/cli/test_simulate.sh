@@ -26,6 +26,7 @@ expect 0 '0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1' simulate --positions 2 --microbatches
 expect 0 'equation (1) of the Hanayo paper gives 40.00 %' simulate $size
 expect 0 'hanayo W=8' simulate --compare --positions 32 --microbatches 64
 expect 0 'position   0  0000111122223333....' simulate $size --timeline
+expect 0 'hanayo         W waves' simulate --list
 expect 0 '--bandwidth' simulate --help
 expect 0 '--ahead' verify --help
 expect 0 'VALID hanayo: 4 positions, 4 micro-batches, 8 stages' verify $size

@@ -188,6 +188,9 @@ static void test_refusals(void **state)
     r = oracle_recipe("hanayo", INT32_MAX, 1, INT32_MAX);
     assert_fails(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EINPUT,
                  "positions");
+    r = oracle_recipe("hanayo", 4096, 500000, 1);
+    assert_fails(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EPLAN,
+                 "8192000000 actions");
     r = oracle_recipe("hanayo", 2, 1, 1);
     r.order = "zigzag";
     assert_fails(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EINPUT,
