@@ -6,7 +6,8 @@
 #include "backend/query.h"
 #include "base/clock.h"
 
-static const nami_backend_type *const backend_list[] = {&nami_backend_ref};
+static const nami_backend_type *const backend_list[] = {&nami_backend_ref,
+                                                        &nami_backend_cpu};
 
 enum { BACKENDS = sizeof backend_list / sizeof backend_list[0] };
 

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* attention_back.c - causal attention, backward: weights are made again from scores and lse.
+ *
+ * With p the softmax weights, f their dropout factors, and all sums over the lower triangle:
+ * dv_j = sum_i f p dy_i;  ds = p (f dy_i.v_j - dy_i.y_i);  dq_i = sum_j ds k_j / sqrt(D);
+ * dk_j = sum_i ds q_i / sqrt(D). Dao et al., FlashAttention (2022), algorithm 4.
+ */
+#include "backend/cpu/attention.h"
+
+enum { ROWS = 64 }; /* rows of a block */
+
+/* Work memory of a thread. */
+typedef struct back_work {
+    float *kt, *vt;  /* k, v turned: panels [padded/TN][D][TN] */
+    float *k;        /* k: panels [D/TN][padded][TN] */
+    float *q, *dy;   /* [ROWS][D] of the block, q scaled */
+    float *qp, *dyp; /* the same as panels [D/TN][ROWS][TN] */
+    float *s, *ds;   /* [ROWS][row]: scores, then f p; f dy.v, then ds */
+    float *dq;       /* [ROWS][panels] */
+    float *dk, *dv;  /* [padded][panels], summed over blocks */
+    float *factor;   /* [padded + NAMI_FACTORS] */
+} back_work;
+
+enum { PARTS = 13 };
+
+static size_t back_carve(int64_t time, int64_t width, float *base, back_work *w)
+{
+    const size_t padded = (size_t)nami_tiles_up(time),
+                 panels = (size_t)nami_tiles_up(width);
+    const size_t turned = padded * (size_t)width, plain = ROWS * (size_t)width;
+    const size_t weights = ROWS * (size_t)nami_weights_row((int64_t)padded);
+    const size_t size[PARTS] = {turned,
+                                turned,
+                                padded * panels,
+                                plain,
+                                plain,
+                                ROWS * panels,
+                                ROWS * panels,
+                                weights,
+                                weights,
+                                ROWS * panels,
+                                padded * panels,
+                                padded * panels,
+                                padded + NAMI_FACTORS};
+    float **const part[PARTS] = {&w->kt, &w->vt,  &w->k,     &w->q,  &w->dy,
+                                 &w->qp, &w->dyp, &w->s,     &w->ds, &w->dq,
+                                 &w->dk, &w->dv,  &w->factor};
+    size_t used = 0;
+    for (int i = 0; i < PARTS; i++) {
+        *part[i] = base ? base + used : NULL;
+        used += (size[i] + 15) / 16 * 16;
+    }
+    return used;
+}
+
+/* dy_i . y_i over the head. */
+NAMI_INLINE float row_dot(nami_dtype act, const nami_head *h, int64_t i)
+{
+    const int64_t at = h->y + i * h->y_stride;
+    nami_vf sum = {0};
+    for (int64_t c = 0; c < h->width; c += NAMI_VL)
+        sum += nami_vget(act, h->a->dy, at + c, h->width - c) *
+               nami_vget(act, h->a->y, at + c, h->width - c);
+    return nami_vsum(sum);
+}
+
+/* Row i: from scores and f-less dy.v to f p and ds; zero past the diagonal up to `end`. */
+static void weights_row(const nami_head *h, const back_work *w, int64_t i, int64_t r,
+                        int64_t end, float dot)
+{
+    float *s = w->s + r * h->row, *ds = w->ds + r * h->row;
+    const float lse =
+        ((const float *)h->a->lse)[(h->b * h->a->heads + h->h) * h->time + i];
+    const int64_t n = i + 1;
+    const bool drop = h->a->dropout > 0;
+    if (drop)
+        nami_weight_factors(h, i, n, w->factor);
+    for (int64_t j = 0; j < n; j += NAMI_VL) {
+        const nami_vf p = nami_vexp(nami_vload(NAMI_F32, s, j) - lse);
+        nami_vf d = nami_vload(NAMI_F32, ds, j), weight = p;
+        if (drop) {
+            const nami_vf f = nami_vload(NAMI_F32, w->factor, j);
+            d *= f;
+            weight *= f;
+        }
+        nami_vstore(NAMI_F32, s, j, weight);
+        nami_vstore(NAMI_F32, ds, j, p * (d - dot));
+    }
+    for (int64_t j = n; j < end; j++)
+        s[j] = ds[j] = 0;
+}
+
+/* Scores and dy.v of a block against every column up to the diagonal. */
+static void products(const nami_head *h, const back_work *w, int64_t i0, int64_t rows)
+{
+    for (int64_t j = 0; j < i0 + rows; j += NAMI_TN)
+        for (int64_t r = 0; r < rows; r += NAMI_TM)
+            if (i0 + r + NAMI_TM > j) {
+                nami_tile_rows(h->width, w->q + r * h->width, h->width,
+                               w->kt + j * h->width, w->s + r * h->row + j, h->row);
+                nami_tile_rows(h->width, w->dy + r * h->width, h->width,
+                               w->vt + j * h->width, w->ds + r * h->row + j, h->row);
+            }
+}
+
+/* Add the block's share of dk and dv: columns j.. of the weights meet rows from the diagonal on. */
+static void column_sums(const nami_head *h, const back_work *w, int64_t i0,
+                        int64_t rows)
+{
+    for (int64_t c = 0; c < h->panels; c += NAMI_TN)
+        for (int64_t j = 0; j < i0 + rows; j += NAMI_TM) {
+            const int64_t r = j > i0 ? j - i0 : 0;
+            const int64_t panel = c * ROWS + r * NAMI_TN, to = j * h->panels + c;
+            nami_tile_turned(rows - r, w->s + r * h->row + j, h->row, w->dyp + panel,
+                             w->dv + to, h->panels);
+            nami_tile_turned(rows - r, w->ds + r * h->row + j, h->row, w->qp + panel,
+                             w->dk + to, h->panels);
+        }
+}
+
+/* Rows [0, n) of `from` [., panels] times `factor` to dqkv. */
+NAMI_INLINE void store_rows(nami_dtype act, const nami_head *h, const float *from,
+                            int64_t at, int64_t n, float factor)
+{
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t c = 0; c < h->width; c += NAMI_VL)
+            nami_vput(act, h->a->dqkv, at + r * h->stride + c,
+                      nami_vload(NAMI_F32, from, r * h->panels + c) * factor,
+                      h->width - c);
+}
+
+NAMI_INLINE void back_block(nami_dtype act, const nami_head *h, const back_work *w,
+                            int64_t i0)
+{
+    const int64_t valid = h->time - i0 < ROWS ? h->time - i0 : ROWS;
+    const int64_t rows = (valid + NAMI_TM - 1) / NAMI_TM * NAMI_TM;
+    const int64_t q = h->q + i0 * h->stride, dy = h->y + i0 * h->y_stride;
+    const nami_arg_attention *a = h->a;
+    nami_pack_plain(act, a->qkv, q, h->stride, valid, rows, h->width, h->scale, w->q);
+    nami_pack_panels(act, a->qkv, q, h->stride, valid, ROWS, h->width, h->scale, w->qp);
+    nami_pack_plain(act, a->dy, dy, h->y_stride, valid, rows, h->width, 1, w->dy);
+    nami_pack_panels(act, a->dy, dy, h->y_stride, valid, ROWS, h->width, 1, w->dyp);
+    products(h, w, i0, rows);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t end = i0 + r / NAMI_TM * NAMI_TM + NAMI_TM;
+        if (r < valid)
+            weights_row(h, w, i0 + r, r, end, row_dot(act, h, i0 + r));
+        else
+            for (int64_t j = 0; j < end; j++)
+                w->s[r * h->row + j] = w->ds[r * h->row + j] = 0;
+    }
+    for (int64_t c = 0; c < h->panels; c += NAMI_TN)
+        for (int64_t r = 0; r < rows; r += NAMI_TM)
+            nami_tile_rows(i0 + r + NAMI_TM, w->ds + r * h->row, h->row,
+                           w->k + c * h->padded, w->dq + r * h->panels + c, h->panels);
+    store_rows(act, h, w->dq, q, valid, h->scale);
+    column_sums(h, w, i0, rows);
+}
+
+NAMI_INLINE void back_head(nami_dtype act, const nami_head *h, const back_work *w)
+{
+    const nami_arg_attention *a = h->a;
+    const size_t sums = (size_t)(h->padded * h->panels) * sizeof(float);
+    nami_pack_turned(act, a->qkv, h->k, h->stride, h->time, h->padded, h->width, w->kt);
+    nami_pack_turned(act, a->qkv, h->v, h->stride, h->time, h->padded, h->width, w->vt);
+    nami_pack_panels(act, a->qkv, h->k, h->stride, h->time, h->padded, h->width, 1,
+                     w->k);
+    memset(w->dk, 0, sums);
+    memset(w->dv, 0, sums);
+    for (int64_t i0 = 0; i0 < h->time; i0 += ROWS)
+        back_block(act, h, w, i0);
+    store_rows(act, h, w->dk, h->k, h->time, 1);
+    store_rows(act, h, w->dv, h->v, h->time, 1);
+}
+
+static void back_range(const void *args, int64_t first, int64_t end, void *scratch)
+{
+    const nami_arg_attention *a = args;
+    back_work w;
+    back_carve(a->time, a->head_width, scratch, &w);
+    for (int64_t u = first; u < end; u++) {
+        const nami_head h = nami_head_of(a, u);
+        if (a->act == NAMI_F32)
+            back_head(NAMI_F32, &h, &w);
+        else
+            back_head(NAMI_BF16, &h, &w);
+    }
+}
+
+static size_t back_scratch(const void *args)
+{
+    const nami_arg_attention *a = args;
+    back_work w;
+    return back_carve(a->time, a->head_width, NULL, &w) * sizeof(float);
+}
+
+const nami_cpu_kernel nami_cpu_attention_bi = {
+    .range = back_range, .units = nami_attention_units, .scratch = back_scratch};

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/* cpu.c - the backend for the host's processor: done inside launch, on exactly b->threads threads. */
+#include "backend/cpu/cpu.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "backend/list.h"
+
+static const nami_cpu_kernel *const cpu_kernels[NAMI_KERNELS] = {
+    [NAMI_NORM_F] = &nami_cpu_norm_f,
+    [NAMI_NORM_BI] = &nami_cpu_norm_bi,
+    [NAMI_NORM_BW] = &nami_cpu_norm_bw,
+    [NAMI_GELU_F] = &nami_cpu_gelu_f,
+    [NAMI_GELU_BI] = &nami_cpu_gelu_bi,
+    [NAMI_ATTENTION_F] = &nami_cpu_attention_f,
+    [NAMI_ATTENTION_BI] = &nami_cpu_attention_bi,
+    [NAMI_DROPOUT_F] = &nami_cpu_dropout_f,
+    [NAMI_DROPOUT_BI] = &nami_cpu_dropout_bi,
+    [NAMI_EMBED_F] = &nami_cpu_embed_f,
+    [NAMI_EMBED_BW] = &nami_cpu_embed_bw,
+    [NAMI_ADD] = &nami_cpu_add,
+    [NAMI_SCALE] = &nami_cpu_scale,
+    [NAMI_ADAMW] = &nami_cpu_adamw,
+    [NAMI_SGD] = &nami_cpu_sgd,
+};
+
+/* The library takes its number of threads from OpenMP, when it chooses and when it runs. */
+static void set_threads(const nami_backend *b)
+{
+#ifdef _OPENMP
+    omp_set_num_threads(b->threads);
+#else
+    (void)b;
+#endif
+}
+
+static nami_status cpu_open(nami_backend *b)
+{
+    if (b->act != NAMI_F32 && b->act != NAMI_BF16)
+        return nami_fail(NAMI_EENV, "backend cpu computes in f32 and bf16, not in %s",
+                         nami_dtype_name(b->act));
+    set_threads(b);
+    nami_cpu *cpu = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *cpu);
+    const nami_status status = nami_onednn_open(b->act, &cpu->dnn);
+    if (status != NAMI_OK) {
+        nami_free(cpu);
+        return status;
+    }
+    b->state = cpu;
+    b->host = true;
+    return NAMI_OK;
+}
+
+static void cpu_close(nami_backend *b)
+{
+    nami_cpu *cpu = b->state;
+    for (nami_known *k = cpu->list; k; k = k->next) {
+        nami_cpu_plan *plan = k->prepared.data;
+        if (plan &&
+            k->prepared.kernel != NAMI_LINEAR_PACK) /* packing borrows its products */
+            nami_product_free(plan->product);
+        if (plan)
+            nami_free(plan->partial);
+        nami_free(plan);
+    }
+    nami_known_free(&cpu->list);
+    nami_onednn_close(&cpu->dnn);
+    nami_free(cpu);
+}
+
+static void *cpu_alloc(nami_backend *b, nami_tag tag, size_t bytes)
+{
+    (void)b;
+    return nami_alloc(tag, bytes);
+}
+
+static void cpu_free(nami_backend *b, void *block)
+{
+    (void)b;
+    nami_free(block);
+}
+
+static nami_event cpu_copy(nami_backend *b, int lane, void *to, const void *from,
+                           size_t bytes)
+{
+    (void)b, (void)lane;
+    if (bytes)
+        memmove(to, from, bytes);
+    return 0;
+}
+
+static nami_event cpu_zero(nami_backend *b, int lane, void *to, size_t bytes)
+{
+    (void)b, (void)lane;
+    if (bytes)
+        memset(to, 0, bytes);
+    return 0;
+}
+
+static bool is_linear(nami_kernel k)
+{
+    return k == NAMI_LINEAR_PACK || k == NAMI_LINEAR_F || k == NAMI_LINEAR_BI ||
+           k == NAMI_LINEAR_BW;
+}
+
+/* Room for the partial sums of a kernel that adds them in order, NULL when it has none. */
+static double *partials(nami_kernel k, const void *args)
+{
+    size_t count = 0;
+    if (k == NAMI_XENT_F)
+        count = nami_cpu_xent_partials(args);
+    if (k == NAMI_SQUARES)
+        count = nami_cpu_squares_partials(args);
+    return count ? nami_calloc(NAMI_MEM_OTHER, count, sizeof(double)) : NULL;
+}
+
+static void own_prepare(const nami_backend *b, nami_kernel k, const void *args,
+                        nami_prepared *out)
+{
+    nami_cpu_plan *plan = out->data;
+    plan->kernel = cpu_kernels[k];
+    plan->partial = partials(k, args);
+    if (plan->kernel && plan->kernel->scratch)
+        plan->scratch_each = (plan->kernel->scratch(args) + 63) / 64 * 64;
+    out->scratch = plan->scratch_each * (size_t)b->threads;
+}
+
+static nami_status cpu_prepare(nami_backend *b, nami_kernel k, const void *args,
+                               const nami_prepared **out)
+{
+    nami_cpu *cpu = b->state;
+    const nami_query q = nami_query_of(k, args);
+    if (q.type != NAMI_F32 && q.type != b->act)
+        return nami_fail(NAMI_EENV, "backend cpu: %s was asked in %s, opened for %s",
+                         nami_kernel_name(k), nami_dtype_name((nami_dtype)q.type),
+                         nami_dtype_name(b->act));
+    bool fresh;
+    nami_prepared *p = &nami_known_find(&cpu->list, &q, &fresh)->prepared;
+    *out = p;
+    if (p->data)
+        return NAMI_OK;
+    set_threads(b);
+    p->data = nami_calloc(NAMI_MEM_OTHER, 1, sizeof(nami_cpu_plan));
+    if (!is_linear(k)) {
+        own_prepare(b, k, args, p);
+        return NAMI_OK;
+    }
+    const nami_status status = nami_cpu_linear_prepare(b, k, args, p);
+    if (status != NAMI_OK) { /* asked again, it fails again */
+        nami_free(p->data);
+        p->data = NULL;
+    }
+    return status;
+}
+
+static nami_event cpu_launch(nami_backend *b, int lane, const nami_prepared *p,
+                             const void *args)
+{
+    (void)lane;
+    const nami_cpu_plan *plan = p->data;
+    set_threads(b);
+    if (is_linear(p->kernel)) {
+        nami_cpu_linear_launch(b, p, args);
+    } else if (p->kernel == NAMI_XENT_F) {
+        nami_cpu_xent_launch(b, plan, args);
+    } else if (p->kernel == NAMI_SQUARES) {
+        nami_cpu_squares_launch(b, plan, args);
+    } else {
+        const nami_arg_attention *a =
+            args; /* the only kernels of this kind with scratch */
+        nami_cpu_run(b, plan->kernel, args, plan->scratch_each ? a->scratch : NULL,
+                     plan->scratch_each);
+    }
+    return 0;
+}
+
+static bool cpu_done(nami_backend *b, nami_event e)
+{
+    (void)b, (void)e;
+    return true;
+}
+
+const nami_backend_type nami_backend_cpu = {
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .copy = cpu_copy,
+    .zero = cpu_zero,
+    .prepare = cpu_prepare,
+    .launch = cpu_launch,
+    .done = cpu_done,
+};

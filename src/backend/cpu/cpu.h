@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* cpu.h - inside the cpu backend: its state, and kernels as functions over ranges of units.
+ *
+ * A kernel of our own names what it counts (rows, heads, columns, elements) and computes units
+ * [first, end) alone; nami_cpu_run deals the units to threads. A unit's result does not depend on who
+ * computes it, so results do not depend on the number of threads.
+ */
+#ifndef NAMI_BACKEND_CPU_CPU_H
+#define NAMI_BACKEND_CPU_CPU_H
+
+#include "backend/cpu/onednn.h"
+#include "backend/query.h"
+
+/* Compute units [first, end); `scratch` is this thread's own. Local. */
+typedef void nami_cpu_range(const void *args, int64_t first, int64_t end,
+                            void *scratch);
+
+/* A kernel of our own. */
+typedef struct nami_cpu_kernel {
+    nami_cpu_range *range;
+    int64_t (*units)(const void *args);
+    int64_t (*grain)(const void *args);  /* least units worth a thread; NULL: 1 */
+    size_t (*scratch)(const void *args); /* bytes each thread needs; NULL: 0 */
+} nami_cpu_kernel;
+
+/* What a prepared kernel keeps. */
+typedef struct nami_cpu_plan {
+    const nami_cpu_kernel *kernel; /* NULL: a matrix product, or a kernel with a sum */
+    nami_product *product;         /* matrix product; NULL for others */
+    nami_product *other;           /* LINEAR_PACK: the product of LINEAR_BI */
+    size_t scratch_each; /* bytes of scratch for each thread, a multiple of 64 */
+    double *partial;     /* sums of blocks or rows, added in order; NULL for most */
+} nami_cpu_plan;
+
+typedef struct nami_cpu {
+    nami_onednn dnn;
+    nami_known *list;
+} nami_cpu;
+
+/* Deal units to b->threads threads. Local. */
+void nami_cpu_run(const nami_backend *b, const nami_cpu_kernel *k, const void *args,
+                  void *scratch, size_t scratch_each);
+
+/* Matrix products: choose, and run. Local. */
+nami_status nami_cpu_linear_prepare(nami_backend *b, nami_kernel k,
+                                    const nami_arg_linear *a, nami_prepared *out);
+void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,
+                            const nami_arg_linear *a);
+
+/* Kernels whose results are sums over blocks: XENT_F and SQUARES. Local. */
+size_t nami_cpu_xent_partials(const nami_arg_xent *a);
+void nami_cpu_xent_launch(nami_backend *b, const nami_cpu_plan *p,
+                          const nami_arg_xent *a);
+size_t nami_cpu_squares_partials(const nami_arg_vector *a);
+void nami_cpu_squares_launch(nami_backend *b, const nami_cpu_plan *p,
+                             const nami_arg_vector *a);
+
+extern const nami_cpu_kernel nami_cpu_norm_f, nami_cpu_norm_bi, nami_cpu_norm_bw;
+extern const nami_cpu_kernel nami_cpu_gelu_f, nami_cpu_gelu_bi;
+extern const nami_cpu_kernel nami_cpu_attention_f, nami_cpu_attention_bi;
+extern const nami_cpu_kernel nami_cpu_dropout_f, nami_cpu_dropout_bi;
+extern const nami_cpu_kernel nami_cpu_embed_f, nami_cpu_embed_bw;
+extern const nami_cpu_kernel nami_cpu_add, nami_cpu_scale;
+extern const nami_cpu_kernel nami_cpu_adamw, nami_cpu_sgd;
+
+#endif

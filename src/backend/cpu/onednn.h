@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* onednn.h - matrix products by oneDNN, versions 2.6 and 3: the only place that knows the library. */
+#ifndef NAMI_BACKEND_CPU_ONEDNN_H
+#define NAMI_BACKEND_CPU_ONEDNN_H
+
+#include <stdbool.h>
+
+#include "base/status.h"
+#include "tensor/tensor.h"
+
+/* c [m,n] = a [m,k] b [k,n], plus bias, plus what c holds. */
+typedef struct nami_product_spec {
+    int64_t m, k, n;
+    bool a_turned, b_turned; /* stored as a [k,m], b [n,k] */
+    nami_dtype in, out;      /* type of a and b; of c; f32 or bf16 */
+    bool bias;               /* bias [n] f32 is added to each row */
+    bool sum;                /* c is added to */
+    bool pack; /* b comes packed by nami_product_pack from its f32 original */
+} nami_product_spec;
+
+typedef struct nami_product nami_product;
+
+typedef struct nami_onednn {
+    void *engine, *stream; /* dnnl_engine_t, dnnl_stream_t */
+} nami_onednn;
+
+/* Open the library. Local. Status: NAMI_EENV when it or arithmetic in `act` is not there. */
+nami_status nami_onednn_open(nami_dtype act, nami_onednn *out);
+void nami_onednn_close(nami_onednn *d);
+
+/* Choose how to compute `spec`; all objects of the library are made here. Local. Status: NAMI_EENV. */
+nami_status nami_product_new(const nami_onednn *d, const nami_product_spec *spec,
+                             nami_product **out);
+void nami_product_free(nami_product *p);
+
+size_t nami_product_scratch(const nami_product *p); /* bytes of scratch of a run */
+size_t
+nami_product_packed(const nami_product *p); /* bytes of packed b; 0 when not packed */
+
+/* Pack b, f32 in the order of the spec, into `packed`; needs no scratch. Local. */
+void nami_product_pack(const nami_onednn *d, nami_product *p, const void *b,
+                       void *packed);
+
+/* Run. Local. */
+void nami_product_run(const nami_onednn *d, nami_product *p, const void *a,
+                      const void *b, const void *bias, void *c, void *scratch);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/* token.c - embedding of tokens and cross entropy against them. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/vec.h"
+
+#include <math.h>
+
+NAMI_INLINE void embed_f_body(nami_dtype act, const nami_arg_embed *a, int64_t first,
+                              int64_t end)
+{
+    const int64_t width = a->width;
+    for (int64_t n = first; n < end; n++) {
+        const float *te = (const float *)a->wte + a->token[n] * width;
+        const float *pe = (const float *)a->wpe + n % a->time * width;
+        for (int64_t c = 0; c < width; c += NAMI_VL)
+            nami_vput(act, a->y, n * width + c,
+                      nami_vget(NAMI_F32, te, c, width - c) +
+                          nami_vget(NAMI_F32, pe, c, width - c),
+                      width - c);
+    }
+}
+
+static void embed_f_range(const void *args, int64_t first, int64_t end, void *scratch)
+{
+    (void)scratch;
+    const nami_arg_embed *a = args;
+    if (a->act == NAMI_F32)
+        embed_f_body(NAMI_F32, a, first, end);
+    else
+        embed_f_body(NAMI_BF16, a, first, end);
+}
+
+/* A thread owns columns and adds all rows to them in order, whatever tokens they hold. */
+NAMI_INLINE void embed_bw_body(nami_dtype act, const nami_arg_embed *a, int64_t first,
+                               int64_t end)
+{
+    const int64_t width = a->width;
+    const int64_t from = first * NAMI_VL,
+                  to = end * NAMI_VL < width ? end * NAMI_VL : width;
+    for (int64_t n = 0; n < a->batch * a->time; n++) {
+        float *te = (float *)a->dwte + a->token[n] * width;
+        float *pe = (float *)a->dwpe + n % a->time * width;
+        for (int64_t c = from; c < to; c += NAMI_VL) {
+            const int64_t lanes = to - c;
+            const nami_vf dy = nami_vget(act, a->dy, n * width + c, lanes);
+            nami_vput(NAMI_F32, te, c, nami_vget(NAMI_F32, te, c, lanes) + dy, lanes);
+            nami_vput(NAMI_F32, pe, c, nami_vget(NAMI_F32, pe, c, lanes) + dy, lanes);
+        }
+    }
+}
+
+static void embed_bw_range(const void *args, int64_t first, int64_t end, void *scratch)
+{
+    (void)scratch;
+    const nami_arg_embed *a = args;
+    if (a->act == NAMI_F32)
+        embed_bw_body(NAMI_F32, a, first, end);
+    else
+        embed_bw_body(NAMI_BF16, a, first, end);
+}
+
+static int64_t embed_rows(const void *args)
+{
+    const nami_arg_embed *a = args;
+    return a->batch * a->time;
+}
+
+static int64_t embed_rows_grain(const void *args)
+{
+    return 1 + 16384 / (1 + ((const nami_arg_embed *)args)->width);
+}
+
+static int64_t embed_columns(const void *args)
+{
+    return (((const nami_arg_embed *)args)->width + NAMI_VL - 1) / NAMI_VL;
+}
+
+static int64_t embed_columns_grain(const void *args)
+{
+    return 4 + 1024 / (1 + embed_rows(args));
+}
+
+const nami_cpu_kernel nami_cpu_embed_f = {
+    .range = embed_f_range, .units = embed_rows, .grain = embed_rows_grain};
+const nami_cpu_kernel nami_cpu_embed_bw = {
+    .range = embed_bw_range, .units = embed_columns, .grain = embed_columns_grain};
+
+/* Cross entropy with where its rows leave their losses. */
+typedef struct xent_job {
+    const nami_arg_xent *a;
+    double *row; /* [B*T] */
+} xent_job;
+
+/* Largest logit of a row; NaN may be lost here, the sum finds it. */
+NAMI_INLINE float row_top(nami_dtype act, const void *x, int64_t at, int64_t width)
+{
+    nami_vf t[4];
+    for (int v = 0; v < 4; v++)
+        t[v] = nami_vset(-INFINITY);
+    int64_t c = 0;
+    for (; c + 4 * NAMI_VL <= width; c += 4 * NAMI_VL)
+        for (int v = 0; v < 4; v++)
+            t[v] = nami_vmax(nami_vload(act, x, at + c + v * NAMI_VL), t[v]);
+    float top = nami_vtop(nami_vmax(nami_vmax(t[0], t[1]), nami_vmax(t[2], t[3])));
+    for (; c < width; c++)
+        top = fmaxf(top, nami_vload_part(act, x, at + c, 1)[0]);
+    return top;
+}
+
+/* Sum of e^(x - top) over a row. */
+NAMI_INLINE float row_exp_sum(nami_dtype act, const void *x, int64_t at, int64_t width,
+                              float top)
+{
+    nami_vf s[2] = {{0}};
+    int64_t c = 0;
+    for (; c + 2 * NAMI_VL <= width; c += 2 * NAMI_VL)
+        for (int v = 0; v < 2; v++)
+            s[v] += nami_vexp(nami_vload(act, x, at + c + v * NAMI_VL) - top);
+    float rest = 0;
+    for (; c < width; c++)
+        rest += nami_vexp(nami_vload_part(act, x, at + c, 1) - top)[0];
+    return nami_vsum(s[0] + s[1]) + rest;
+}
+
+/* logits = scale (softmax - onehot); all zero where the position does not count. */
+NAMI_INLINE void row_gradient(nami_dtype act, const nami_arg_xent *a, int64_t n,
+                              float lse)
+{
+    const int64_t width = a->vocabulary, at = n * width, target = a->target[n];
+    const float scale = (float)a->scale;
+    if (target < 0) {
+        memset((char *)a->logits + (size_t)at * nami_dtype_size(act), 0,
+               (size_t)width * nami_dtype_size(act));
+        return;
+    }
+    const float p = nami_vexp(nami_vload_part(act, a->logits, at + target, 1) - lse)[0];
+    for (int64_t c = 0; c < width; c += NAMI_VL)
+        nami_vput(act, a->logits, at + c,
+                  scale * nami_vexp(nami_vget(act, a->logits, at + c, width - c) - lse),
+                  width - c);
+    nami_vstore_part(act, a->logits, at + target, nami_vset(scale * (p - 1)), 1);
+}
+
+NAMI_INLINE void xent_body(nami_dtype act, const xent_job *j, int64_t first,
+                           int64_t end)
+{
+    const nami_arg_xent *a = j->a;
+    for (int64_t n = first; n < end; n++) {
+        const int64_t at = n * a->vocabulary, target = a->target[n];
+        const float top = row_top(act, a->logits, at, a->vocabulary);
+        const float sum = row_exp_sum(act, a->logits, at, a->vocabulary, top);
+        const double lse = (double)top + log((double)sum);
+        j->row[n] =
+            target < 0 ? 0 : lse - nami_vload_part(act, a->logits, at + target, 1)[0];
+        if (a->gradient)
+            row_gradient(act, a, n, (float)lse);
+    }
+}
+
+static void xent_range(const void *args, int64_t first, int64_t end, void *scratch)
+{
+    (void)scratch;
+    const xent_job *j = args;
+    if (j->a->act == NAMI_F32)
+        xent_body(NAMI_F32, j, first, end);
+    else
+        xent_body(NAMI_BF16, j, first, end);
+}
+
+static int64_t xent_rows(const void *args)
+{
+    const xent_job *j = args;
+    return j->a->batch * j->a->time;
+}
+
+static int64_t xent_grain(const void *args)
+{
+    const xent_job *j = args;
+    return 1 + 4096 / (1 + j->a->vocabulary);
+}
+
+static const nami_cpu_kernel xent_kernel = {
+    .range = xent_range, .units = xent_rows, .grain = xent_grain};
+
+size_t nami_cpu_xent_partials(const nami_arg_xent *a)
+{
+    return (size_t)(a->batch * a->time);
+}
+
+void nami_cpu_xent_launch(nami_backend *b, const nami_cpu_plan *p,
+                          const nami_arg_xent *a)
+{
+    const xent_job job = {.a = a, .row = p->partial};
+    nami_cpu_run(b, &xent_kernel, &job, NULL, 0);
+    for (int64_t s = 0; s < a->batch; s++) {
+        a->loss[s] = 0;
+        for (int64_t t = 0; t < a->time; t++)
+            a->loss[s] += p->partial[s * a->time + t];
+    }
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/* vec.h - short vectors of float in the width of the processor this is compiled for.
+ *
+ * Loads and stores take any alignment, so results do not depend on pointer values. bf16 is widened on
+ * load and rounded to nearest even on store; NaN stays NaN.
+ */
+#ifndef NAMI_BACKEND_CPU_VEC_H
+#define NAMI_BACKEND_CPU_VEC_H
+
+#include "tensor/tensor.h"
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+#include <immintrin.h>
+#define NAMI_VL 16 /* floats in a vector */
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#define NAMI_VL 8
+#else
+#define NAMI_VL 4
+#endif
+
+#define NAMI_INLINE static inline __attribute__((always_inline))
+
+typedef float nami_vf __attribute__((vector_size(4 * NAMI_VL)));
+typedef int32_t nami_vi __attribute__((vector_size(4 * NAMI_VL)));
+typedef uint32_t nami_vu __attribute__((vector_size(4 * NAMI_VL)));
+typedef uint16_t nami_vh __attribute__((vector_size(2 * NAMI_VL)));
+
+/* All lanes x. Local. */
+NAMI_INLINE nami_vf nami_vset(float x)
+{
+    return x - (nami_vf){0};
+}
+
+/* Lanes of a where the mask is set, else of b. Local. */
+NAMI_INLINE nami_vf nami_vselect(nami_vi mask, nami_vf a, nami_vf b)
+{
+    return (nami_vf)((mask & (nami_vi)a) | (~mask & (nami_vi)b));
+}
+
+/* The larger; b where either is NaN. Local. */
+NAMI_INLINE nami_vf nami_vmax(nami_vf a, nami_vf b)
+{
+#if NAMI_VL == 16
+    return (nami_vf)_mm512_max_ps((__m512)a, (__m512)b);
+#else
+    return nami_vselect(a > b, a, b);
+#endif
+}
+
+/* The smaller; b where either is NaN. Local. */
+NAMI_INLINE nami_vf nami_vmin(nami_vf a, nami_vf b)
+{
+#if NAMI_VL == 16
+    return (nami_vf)_mm512_min_ps((__m512)a, (__m512)b);
+#else
+    return nami_vselect(a < b, a, b);
+#endif
+}
+
+/* Widen bf16. Local. */
+NAMI_INLINE nami_vf nami_vwiden(nami_vh h)
+{
+    return (nami_vf)(__builtin_convertvector(h, nami_vu) << 16);
+}
+
+/* Round to bf16. Local. */
+NAMI_INLINE nami_vh nami_vnarrow(nami_vf f)
+{
+    const nami_vu u = (nami_vu)f;
+    const nami_vu even = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    const nami_vu quiet = (u >> 16) | 0x40u;
+    const nami_vu nan = (nami_vu)(f != f);
+    return __builtin_convertvector((nan & quiet) | (~nan & even), nami_vh);
+}
+
+/* Elements i.. of an array of type d (f32 or bf16). Local. */
+NAMI_INLINE nami_vf nami_vload(nami_dtype d, const void *p, int64_t i)
+{
+    nami_vf f;
+    nami_vh h;
+    if (d == NAMI_F32) {
+        memcpy(&f, (const float *)p + i, sizeof f);
+        return f;
+    }
+    memcpy(&h, (const uint16_t *)p + i, sizeof h);
+    return nami_vwiden(h);
+}
+
+NAMI_INLINE void nami_vstore(nami_dtype d, void *p, int64_t i, nami_vf x)
+{
+    if (d == NAMI_F32) {
+        memcpy((float *)p + i, &x, sizeof x);
+        return;
+    }
+    const nami_vh h = nami_vnarrow(x);
+    memcpy((uint16_t *)p + i, &h, sizeof h);
+}
+
+/* The first n < NAMI_VL lanes; the others are 0, or are not stored. Local. */
+NAMI_INLINE nami_vf nami_vload_part(nami_dtype d, const void *p, int64_t i, int64_t n)
+{
+    nami_vf x = {0};
+    for (int64_t l = 0; l < n; l++)
+        x[l] = d == NAMI_F32 ? ((const float *)p)[i + l]
+                             : nami_bf16_to_f32(((const uint16_t *)p)[i + l]);
+    return x;
+}
+
+NAMI_INLINE void nami_vstore_part(nami_dtype d, void *p, int64_t i, nami_vf x,
+                                  int64_t n)
+{
+    for (int64_t l = 0; l < n; l++)
+        if (d == NAMI_F32)
+            ((float *)p)[i + l] = x[l];
+        else
+            ((uint16_t *)p)[i + l] = nami_f32_to_bf16(x[l]);
+}
+
+/* Lanes left at i of `end`, at most NAMI_VL: full vectors take the fast way. Local. */
+NAMI_INLINE nami_vf nami_vget(nami_dtype d, const void *p, int64_t i, int64_t lanes)
+{
+    return lanes >= NAMI_VL ? nami_vload(d, p, i) : nami_vload_part(d, p, i, lanes);
+}
+
+NAMI_INLINE void nami_vput(nami_dtype d, void *p, int64_t i, nami_vf x, int64_t lanes)
+{
+    if (lanes >= NAMI_VL)
+        nami_vstore(d, p, i, x);
+    else
+        nami_vstore_part(d, p, i, x, lanes);
+}
+
+/* Sum and maximum of the lanes, in a fixed order; NaN wins a sum. Local. */
+NAMI_INLINE float nami_vsum(nami_vf x)
+{
+    float s[NAMI_VL];
+    memcpy(s, &x, sizeof s);
+    for (int w = NAMI_VL / 2; w > 0; w /= 2)
+        for (int l = 0; l < w; l++)
+            s[l] += s[l + w];
+    return s[0];
+}
+
+NAMI_INLINE float nami_vtop(nami_vf x)
+{
+    float s = x[0];
+    for (int l = 1; l < NAMI_VL; l++)
+        s = x[l] > s ? x[l] : s;
+    return s;
+}
+
+/* e^x within 2 ulp for -87 <= x <= 88; x is clamped to that range, NaN stays NaN. Local.
+ * Range reduction and polynomial: Moshier, Cephes, expf. */
+NAMI_INLINE nami_vf nami_vexp(nami_vf x)
+{
+    const nami_vf magic =
+        nami_vset(12582912.0f); /* 1.5 2^23: adding it rounds to a whole number */
+    x = nami_vmin(nami_vset(88.0f), nami_vmax(nami_vset(-87.0f), x));
+    const nami_vf t = x * 1.44269504088896341f + magic;
+    const nami_vf n = t - magic;
+    const nami_vf r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    nami_vf p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * (r * r) + (r + 1.0f);
+    const nami_vf y = (nami_vf)((nami_vi)p + ((nami_vi)t << 23));
+    return nami_vselect(x == x, y, x);
+}
+
+#endif

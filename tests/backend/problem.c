@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/* problem.c - random problems for every kernel, run on any backend. */
+#include "problem.h"
+
+#include <math.h>
+
+static nami_dtype wide(nami_dtype act)
+{
+    return act == NAMI_F64 ? NAMI_F64 : NAMI_F32;
+}
+
+double nami_array_get(const nami_array *p, int64_t i)
+{
+    if (p->dtype == NAMI_F32)
+        return ((const float *)p->data)[i];
+    if (p->dtype == NAMI_BF16)
+        return nami_bf16_to_f32(((const uint16_t *)p->data)[i]);
+    return ((const double *)p->data)[i];
+}
+
+static void put(nami_dtype d, void *data, int64_t i, double x)
+{
+    if (d == NAMI_F32)
+        ((float *)data)[i] = (float)x;
+    else if (d == NAMI_BF16)
+        ((uint16_t *)data)[i] = nami_f32_to_bf16((float)x);
+    else
+        ((double *)data)[i] = x;
+}
+
+/* A run in the making: its arrays, inputs and outputs. */
+typedef struct job {
+    nami_backend *b;
+    const nami_problem *p;
+    nami_outcome all, out;
+} job;
+
+/* A new array of uniform numbers in [-scale, scale]. */
+static void *fresh(job *j, const char *name, nami_dtype d, int64_t count, double scale)
+{
+    const size_t size = nami_dtype_size(d);
+    nami_array part = {.name = name, .dtype = d, .count = count};
+    part.block = nami_backend_alloc(j->b, NAMI_MEM_OTHER,
+                                    (size_t)(count + j->p->offset) * size + 1);
+    part.data = (char *)part.block + (size_t)j->p->offset * size;
+    const uint64_t key = nami_mix(j->p->seed, nami_hash_name(name));
+    for (int64_t i = 0; i < count; i++)
+        put(d, part.data, i, scale * (2 * nami_uniform(key, (uint64_t)i) - 1));
+    NAMI_CHECK(j->all.parts < NAMI_ARRAYS);
+    j->all.part[j->all.parts++] = part;
+    return part.data;
+}
+
+/* The same, and the array is an output. */
+static void *result(job *j, const char *name, nami_dtype d, int64_t count, double scale)
+{
+    void *data = fresh(j, name, d, count, scale);
+    j->out.part[j->out.parts++] = j->all.part[j->all.parts - 1];
+    return data;
+}
+
+/* Prepare and launch; scratch is filled with NaN first. */
+static void go(job *j, nami_kernel k, const void *args, void **scratch)
+{
+    const nami_prepared *p;
+    if (nami_backend_prepare(j->b, k, args, &p) != NAMI_OK)
+        nami_die(NAMI_EBUG);
+    void *block = nami_backend_alloc(j->b, NAMI_MEM_TRANSIENT, p->scratch + 1);
+    memset(block, 0xff, p->scratch);
+    if (scratch)
+        *scratch = block;
+    nami_backend_wait(j->b, nami_backend_launch(j->b, 0, p, args));
+    nami_backend_free(j->b, block);
+}
+
+/* Give back what is not an output. */
+static nami_outcome done(job *j)
+{
+    for (int i = 0; i < j->all.parts; i++) {
+        bool kept = false;
+        for (int k = 0; k < j->out.parts; k++)
+            kept = kept || j->out.part[k].block == j->all.part[i].block;
+        if (!kept)
+            nami_backend_free(j->b, j->all.part[i].block);
+    }
+    return j->out;
+}
+
+void nami_outcome_free(nami_backend *b, nami_outcome *o)
+{
+    for (int i = 0; i < o->parts; i++)
+        nami_backend_free(b, o->part[i].block);
+    o->parts = 0;
+}
+
+/* n, in, out */
+static nami_outcome run_linear(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const nami_dtype act = p->act, w = wide(act);
+    const int64_t n = p->dim[0], in = p->dim[1], out = p->dim[2];
+    nami_arg_linear a = {.act = act, .n = n, .in = in, .out = out};
+    const double scale = sqrt(3.0 / (double)(in < out ? out : in));
+    a.x = fresh(&j, "x", act, n * in, 1);
+    a.w = fresh(&j, "w", w, out * in, scale);
+    a.b = p->bare ? NULL : fresh(&j, "b", w, out, 1);
+    a.dy = fresh(&j, "dy", act, n * out, 1);
+    a.add = p->bare ? NULL : fresh(&j, "add", act, n * in, 1);
+    a.y = result(&j, "y", act, n * out, 0);
+    a.dx = result(&j, "dx", act, n * in, 1);
+    a.dw = result(&j, "dw", w, out * in, 1);
+    a.db = p->bare ? NULL : result(&j, "db", w, out, 1);
+    const nami_prepared *pack;
+    if (nami_backend_prepare(b, NAMI_LINEAR_PACK, &a, &pack) != NAMI_OK)
+        nami_die(NAMI_EBUG);
+    a.packed_f = nami_backend_alloc(b, NAMI_MEM_PACKED, pack->packed_f + 1);
+    a.packed_b = nami_backend_alloc(b, NAMI_MEM_PACKED, pack->packed_b + 1);
+    go(&j, NAMI_LINEAR_PACK, &a, &a.scratch);
+    go(&j, NAMI_LINEAR_F, &a, &a.scratch);
+    go(&j, NAMI_LINEAR_BI, &a, &a.scratch);
+    go(&j, NAMI_LINEAR_BW, &a, &a.scratch);
+    nami_backend_free(b, a.packed_f);
+    nami_backend_free(b, a.packed_b);
+    return done(&j);
+}
+
+/* n, width */
+static nami_outcome run_norm(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const nami_dtype act = p->act, w = wide(act);
+    const int64_t n = p->dim[0], width = p->dim[1];
+    nami_arg_norm a = {.act = act, .n = n, .width = width, .eps = 1e-5};
+    void *x = fresh(&j, "x", act, n * width, 2);
+    if (p->poison != 0)
+        put(act, x, 0, p->poison);
+    a.x = x;
+    a.w = fresh(&j, "w", w, width, 1);
+    a.b = fresh(&j, "b", w, width, 1);
+    a.dy = fresh(&j, "dy", act, n * width, 1);
+    a.add = p->bare ? NULL : fresh(&j, "add", act, n * width, 1);
+    a.y = result(&j, "y", act, n * width, 0);
+    a.mean = fresh(&j, "mean", w, n, 0);
+    a.rstd = fresh(&j, "rstd", w, n, 0);
+    a.dx = result(&j, "dx", act, n * width, 1);
+    a.dw = result(&j, "dw", w, width, 1);
+    go(&j, NAMI_NORM_F, &a, NULL);
+    go(&j, NAMI_NORM_BI, &a, NULL);
+    void *db =
+        nami_backend_alloc(b, NAMI_MEM_OTHER, (size_t)width * nami_dtype_size(w));
+    for (int64_t c = 0; c < width; c++)
+        put(w, db, c, 0.25);
+    a.db = db;
+    go(&j, NAMI_NORM_BW, &a, NULL);
+    j.out.part[j.out.parts++] =
+        (nami_array){.name = "db", .dtype = w, .count = width, .data = db, .block = db};
+    return done(&j);
+}
+
+/* count */
+static nami_outcome run_gelu(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t n = p->dim[0];
+    nami_arg_gelu a = {.act = p->act, .count = n};
+    void *x = fresh(&j, "x", p->act, n, 12);
+    if (p->poison != 0)
+        put(p->act, x, n / 2, p->poison);
+    a.x = x;
+    a.dy = fresh(&j, "dy", p->act, n, 1);
+    a.y = result(&j, "y", p->act, n, 0);
+    a.dx = result(&j, "dx", p->act, n, 1);
+    go(&j, NAMI_GELU_F, &a, NULL);
+    go(&j, NAMI_GELU_BI, &a, NULL);
+    return done(&j);
+}
+
+/* B, T, H, D */
+static nami_outcome run_attention(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t *d = p->dim, n = d[0] * d[1] * d[2] * d[3];
+    nami_arg_attention a = {.act = p->act,
+                            .batch = d[0],
+                            .time = d[1],
+                            .heads = d[2],
+                            .head_width = d[3],
+                            .dropout = p->dropout,
+                            .key = p->seed * 77,
+                            .first_sample = 5};
+    void *qkv = fresh(&j, "qkv", p->act, 3 * n, 1.5);
+    if (p->poison != 0)
+        put(p->act, qkv, 0, p->poison);
+    a.qkv = qkv;
+    a.dy = fresh(&j, "dy", p->act, n, 1);
+    a.y = result(&j, "y", p->act, n, 0);
+    a.lse = result(&j, "lse", wide(p->act), d[0] * d[1] * d[2], 0);
+    a.dqkv = result(&j, "dqkv", p->act, 3 * n, 1);
+    go(&j, NAMI_ATTENTION_F, &a, &a.scratch);
+    go(&j, NAMI_ATTENTION_BI, &a, &a.scratch);
+    return done(&j);
+}
+
+/* B, count */
+static nami_outcome run_dropout(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t n = p->dim[0] * p->dim[1];
+    nami_arg_dropout a = {.act = p->act,
+                          .batch = p->dim[0],
+                          .count = p->dim[1],
+                          .dropout = p->dropout,
+                          .key = p->seed * 31,
+                          .first_sample = (int64_t)1 << 33};
+    a.x = fresh(&j, "x", p->act, n, 1);
+    a.add = p->bare ? NULL : fresh(&j, "add", p->act, n, 1);
+    a.dy = fresh(&j, "dy", p->act, n, 1);
+    a.y = result(&j, "y", p->act, n, 0);
+    a.dx = result(&j, "dx", p->act, n, 1);
+    go(&j, NAMI_DROPOUT_F, &a, NULL);
+    go(&j, NAMI_DROPOUT_BI, &a, NULL);
+    return done(&j);
+}
+
+/* Tokens below `bound`, every seventh -1 when `holes`. */
+static int32_t *tokens(nami_backend *b, uint64_t seed, int64_t n, int64_t bound,
+                       bool holes)
+{
+    int32_t *t = nami_backend_alloc(b, NAMI_MEM_OTHER, (size_t)n * sizeof *t);
+    for (int64_t i = 0; i < n; i++)
+        t[i] = holes && i % 7 == 3
+                   ? -1
+                   : (int32_t)(nami_mix(seed, (uint64_t)i) % (uint64_t)bound);
+    return t;
+}
+
+/* B, T, width, vocabulary */
+static nami_outcome run_embed(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t *d = p->dim, n = d[0] * d[1] * d[2];
+    const nami_dtype w = wide(p->act);
+    nami_arg_embed a = {
+        .act = p->act, .batch = d[0], .time = d[1], .width = d[2], .vocabulary = d[3]};
+    int32_t *token = tokens(b, p->seed, d[0] * d[1], d[3], false);
+    a.token = token;
+    a.wte = fresh(&j, "wte", w, d[3] * d[2], 1);
+    a.wpe = fresh(&j, "wpe", w, d[1] * d[2], 1);
+    a.dy = fresh(&j, "dy", p->act, n, 1);
+    a.y = result(&j, "y", p->act, n, 0);
+    a.dwte = result(&j, "dwte", w, d[3] * d[2], 1);
+    a.dwpe = result(&j, "dwpe", w, d[1] * d[2], 1);
+    go(&j, NAMI_EMBED_F, &a, NULL);
+    go(&j, NAMI_EMBED_BW, &a, NULL);
+    nami_backend_free(b, token);
+    return done(&j);
+}
+
+/* B, T, vocabulary; bare: without gradient */
+static nami_outcome run_xent(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t *d = p->dim, n = d[0] * d[1] * d[2];
+    nami_arg_xent a = {.act = p->act,
+                       .batch = d[0],
+                       .time = d[1],
+                       .vocabulary = d[2],
+                       .scale = 1.0 / (double)(d[0] * d[1]),
+                       .gradient = !p->bare};
+    int32_t *target = tokens(b, p->seed, d[0] * d[1], d[2], true);
+    a.target = target;
+    a.logits = result(&j, "logits", p->act, n, 6);
+    if (p->poison != 0)
+        put(p->act, a.logits, n - 1, p->poison);
+    double *loss = result(&j, "loss", NAMI_F64, d[0], 0);
+    a.loss = loss;
+    go(&j, NAMI_XENT_F, &a, NULL);
+    nami_backend_free(b, target);
+    return done(&j);
+}
+
+/* count */
+static nami_outcome run_vector(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t n = p->dim[0];
+    const nami_dtype w = wide(p->act);
+    nami_arg_vector a = {.wide = w, .count = n, .s = 0.7};
+    a.a = result(&j, "a", w, n, 1);
+    a.b = fresh(&j, "b", w, n, 1);
+    a.sum = result(&j, "sum", NAMI_F64, 1, 0);
+    go(&j, NAMI_ADD, &a, NULL);
+    go(&j, NAMI_SCALE, &a, NULL);
+    go(&j, NAMI_SQUARES, &a, NULL);
+    return done(&j);
+}
+
+/* count */
+static nami_outcome run_update(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t n = p->dim[0];
+    const nami_dtype w = wide(p->act);
+    nami_arg_update a = {.wide = w,
+                         .count = n,
+                         .lr = 0.01,
+                         .beta1 = 0.9,
+                         .beta2 = 0.95,
+                         .eps = 1e-8,
+                         .decay = 0.1,
+                         .grad_scale = 0.5,
+                         .step = 1};
+    a.g = fresh(&j, "g", w, n, 1);
+    a.w = result(&j, "w", w, n, 1);
+    a.m = result(&j, "m", w, n, 0);
+    a.v = result(&j, "v", w, n, 0);
+    for (; a.step <= 3; a.step++)
+        go(&j, NAMI_ADAMW, &a, NULL);
+    nami_arg_update s = a;
+    s.w = result(&j, "w sgd", w, n, 1);
+    s.m = result(&j, "m sgd", w, n, 1);
+    s.v = NULL;
+    go(&j, NAMI_SGD, &s, NULL);
+    return done(&j);
+}
+
+const nami_suite nami_suites[] = {
+    {"linear", run_linear, false},  {"norm", run_norm, true},
+    {"gelu", run_gelu, true},       {"attention", run_attention, true},
+    {"dropout", run_dropout, true}, {"embed", run_embed, true},
+    {"xent", run_xent, true},       {"vector", run_vector, true},
+    {"update", run_update, true},
+};
+const int nami_suites_count = sizeof nami_suites / sizeof nami_suites[0];
