@@ -80,7 +80,7 @@ nami_status nami_sink_open(const char *path, int64_t tokens, int64_t vocabulary,
     NAMI_TRY(nami_store_create(NULL, s->temporary, &s->store));
     nami_store_type type =
         nami_tokens_width(vocabulary) == 1 ? NAMI_STORE_U8 : NAMI_STORE_U16;
-    return nami_store_define(s->store, "/tokens", type, 1, &tokens, 0);
+    return nami_store_define(s->store, "/tokens", type, 1, &tokens);
 }
 
 nami_status nami_sink_add(nami_sink *s, const void *token, int64_t count)
