@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "comm/inner.h"
-#include "comm/native.h"
 
 /* Variables that tell how many processes a launcher started. SLURM_NTASKS is not among them: it is also
  * set in a batch script, where running one process by itself is right. */
@@ -202,9 +201,4 @@ int nami_comm_node_rank(const nami_comm *c)
 int nami_comm_tags(const nami_comm *c)
 {
     return c->tags;
-}
-
-MPI_Comm nami_comm_native(const nami_comm *c)
-{
-    return c->control;
 }
