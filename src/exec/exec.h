@@ -17,7 +17,8 @@ typedef struct nami_exec nami_exec;
 /* Where samples come from: fill token (first stage) and target (last stage), [B,T] host memory, for the micro-batch whose
  * first sample is `first` (0-based inside the step, over all replicas); either may be NULL. */
 typedef struct nami_exec_source {
-    nami_status (*read)(void *context, int64_t step, int64_t first, int64_t count, int32_t *token, int32_t *target);
+    nami_status (*read)(void *context, int64_t step, int64_t first, int64_t count,
+                        int32_t *token, int32_t *target);
     void *context;
 } nami_exec_source;
 
@@ -28,8 +29,9 @@ typedef struct nami_exec_config {
     const nami_optim_options *optim;
     const nami_layout *layout; /* borrowed, must outlive */
     uint64_t seed;
-    double stall_seconds; /* without any progress: one sentence who waits for which action of whom, exit 7 */
-    nami_prof *prof;      /* borrowed */
+    double
+        stall_seconds; /* without any progress: one sentence who waits for which action of whom, exit 7 */
+    nami_prof *prof; /* borrowed */
 } nami_exec_config;
 
 /* Allocate and initialise this rank's share; parameters get their initial values. Collective.
@@ -38,19 +40,20 @@ nami_status nami_exec_new(const nami_exec_config *config, nami_exec **out);
 void nami_exec_free(nami_exec *e); /* Collective. */
 
 typedef struct nami_exec_result {
-    double loss;      /* mean over counted tokens of the step, summed by global sample index; on every rank */
-    double norm;      /* gradient norm before clipping */
-    int64_t tokens;   /* counted */
+    double
+        loss; /* mean over counted tokens of the step, summed by global sample index; on every rank */
+    double norm;    /* gradient norm before clipping */
+    int64_t tokens; /* counted */
 } nami_exec_result;
 
 /* One optimiser step, 0-based `step`, at learning rate `rate`. Collective.
  * Status: NAMI_ENUMERIC loss or gradient not finite: parameters are unchanged. */
-nami_status nami_exec_step(nami_exec *e, int64_t step, double rate, const nami_exec_source *source,
-                           nami_exec_result *out);
+nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
+                           const nami_exec_source *source, nami_exec_result *out);
 
 /* Loss of one batch without an update, dropout off; `samples` <= batch of them count (the rest is padding). Collective. */
-nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples, const nami_exec_source *source,
-                               nami_exec_result *out);
+nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
+                               const nami_exec_source *source, nami_exec_result *out);
 
 /* The arrays this rank holds, for checkpoints: catalogue order, all ranks the same length: for each parameter p its value
  * (state 0) and optimiser states 1..; data NULL where this rank does not hold it. `owner`: this rank is the one to write it.

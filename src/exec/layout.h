@@ -19,21 +19,23 @@ typedef struct nami_layout {
     int64_t batch;                 /* samples a step, over all replicas */
     int64_t micro;                 /* B samples a micro-batch */
     int64_t time;                  /* T tokens a sample */
-    nami_dtype act;                /* type of activations; bf16 keeps f32 master parameters */
-    nami_dtype wide;               /* type of parameters, gradients and optimiser state */
+    nami_dtype act;  /* type of activations; bf16 keeps f32 master parameters */
+    nami_dtype wide; /* type of parameters, gradients and optimiser state */
     bool recompute;
 } nami_layout;
 
 /* What a layout is made from: the user's wishes. */
 typedef struct nami_layout_request {
-    nami_recipe recipe; /* of one pipeline; its microbatches and recompute are set from the fields below */
-    int64_t batch;      /* samples a step, over all replicas */
-    int microbatches;   /* per step, over all replicas */
-    int replicas;       /* D */
-    int partials;       /* A; 0: as many as replicas */
-    int ranks;          /* must be positions * replicas; 0: not checked (nami plan) */
-    int cuts;           /* 0: cut automatically, so that positions carry nearly equal work; else stages - 1 */
-    const int *cut;     /* [cuts] first block of each stage but the first, ascending */
+    nami_recipe
+        recipe; /* of one pipeline; its microbatches and recompute are set from the fields below */
+    int64_t batch;    /* samples a step, over all replicas */
+    int microbatches; /* per step, over all replicas */
+    int replicas;     /* D */
+    int partials;     /* A; 0: as many as replicas */
+    int ranks;        /* must be positions * replicas; 0: not checked (nami plan) */
+    int cuts; /* 0: cut automatically, so that positions carry nearly equal work; else the stages */
+    const int *cut; /* [cuts] first block of each stage, ascending from 0 */
+    int64_t time;   /* T tokens a sample; 0: the model's context */
     nami_dtype act;
     bool recompute;
 } nami_layout_request;
@@ -43,7 +45,8 @@ typedef struct nami_layout_request {
  * Local and pure. `out` is zeroed on entry and freed with nami_layout_free; strings of the recipe stay borrowed.
  * Status: NAMI_EINPUT when numbers do not divide or ranks do not match, NAMI_EPLAN when the schedule or the
  * number of stages does not admit them; always with the arithmetic. */
-nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m, nami_layout *out);
+nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m,
+                             nami_layout *out);
 
 int nami_layout_stages(const nami_layout *l);
 
@@ -51,20 +54,28 @@ int nami_layout_stages(const nami_layout *l);
  * of this layout combine in the tree that every D dividing A shares. Local. */
 bool nami_layout_exact(const nami_layout *l, char buf[256]);
 
+/* Cut the chain of blocks into the stages of `place`, none empty: the largest position carries as little work as a
+ * search by single steps from nami_model_cuts finds, then stages are as equal as that allows.
+ * Local. cut [stages + 1]. Status: NAMI_EPLAN when stages > blocks. */
+nami_status nami_layout_cut(const nami_model *m, int64_t time, const nami_place *place,
+                            int *cut);
+
 /* Bytes of one position, by tag, exactly as the executor will ask for them; and what a table shows. */
 typedef struct nami_budget {
     size_t bytes[NAMI_MEM_TAGS];
     size_t total;
-    int first_block, last_block; /* of its stages, for the table; a position may own several stages */
-    int64_t parameters;          /* elements */
-    double flops;                /* of its stages, forward of one micro-batch */
-    int slots;                   /* activations in flight, sum over its stages */
+    int first_block,
+        last_block; /* of its stages, for the table; a position may own several stages */
+    int64_t parameters; /* elements */
+    double flops;       /* of its stages, forward of one micro-batch */
+    int slots;          /* activations in flight, sum over its stages */
 } nami_budget;
 
 /* [out: positions] Local. Builds and plans the graphs with backend b, allocates nothing that lasts.
  * Status: NAMI_EPLAN, NAMI_EENV. */
-nami_status nami_layout_budget(const nami_layout *l, const nami_model *m, const nami_optim_options *o,
-                               nami_backend *b, nami_budget *out);
+nami_status nami_layout_budget(const nami_layout *l, const nami_model *m,
+                               const nami_optim_options *o, nami_backend *b,
+                               nami_budget *out);
 void nami_layout_free(nami_layout *l);
 
 #endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* gradient.c - sums of gradients in an order that no layout changes.
+ *
+ * Micro-batches add to partial sums, partial sums combine in the fixed binary tree (the largest power of two
+ * below the count goes left), replicas in the same tree (comm/), uses of a parameter in model order.
+ * A stack does the tree: two complete sums of equal weight on top combine at once, the rest at the end.
+ */
+#include "exec/state.h"
+
+#include "base/clock.h"
+
+static char *sum_at(nami_exec *e, int local, int level)
+{
+    return e->gradient + (size_t)level * e->share.gradient +
+           e->share.stage[local].sum_at;
+}
+
+static int micros_a_partial(const nami_exec *e)
+{
+    const nami_layout *l = e->config.layout;
+    return l->train.recipe.microbatches / (l->partials / l->replicas);
+}
+
+char *nami_sums_growing(nami_exec *e, int local)
+{
+    return e->gradient + (size_t)e->sums[local].depth * e->share.gradient;
+}
+
+void nami_sums_open(nami_exec *e, int local)
+{
+    nami_sums *s = &e->sums[local];
+    if (s->added > 0)
+        return;
+    NAMI_CHECK(s->depth < e->share.levels);
+    nami_backend_zero(e->config.backend, 0, sum_at(e, local, s->depth),
+                      (size_t)e->share.stage[local].sum_count * e->share.wide);
+}
+
+/* The two uppermost complete sums become one. */
+static void combine(nami_exec *e, int local)
+{
+    nami_sums *s = &e->sums[local];
+    nami_arg_vector a = {.wide = e->config.layout->wide,
+                         .count = e->share.stage[local].sum_count,
+                         .a = sum_at(e, local, s->depth - 2),
+                         .b = sum_at(e, local, s->depth - 1)};
+    nami_backend_launch(e->config.backend, 0, s->add, &a);
+    s->weight[s->depth - 2] += s->weight[s->depth - 1];
+    s->depth--;
+}
+
+void nami_sums_close(nami_exec *e, int local)
+{
+    nami_sums *s = &e->sums[local];
+    if (++s->added < micros_a_partial(e))
+        return;
+    s->added = 0;
+    s->weight[s->depth++] = 1;
+    while (s->depth > 1 && s->weight[s->depth - 1] == s->weight[s->depth - 2])
+        combine(e, local);
+}
+
+void nami_sums_reduce(nami_exec *e, int local)
+{
+    nami_sums *s = &e->sums[local];
+    const nami_share_stage *t = &e->share.stage[local];
+    const nami_layout *l = e->config.layout;
+    while (s->depth > 1)
+        combine(e, local);
+    NAMI_CHECK(s->depth == 1 && s->added == 0 &&
+               s->weight[0] == l->partials / l->replicas);
+    char *host = sum_at(e, local, 0);
+    if (!e->config.backend->host) {
+        host = e->host_gradient + t->sum_at;
+        nami_backend_copy(e->config.backend, 0, host, sum_at(e, local, 0),
+                          (size_t)t->sum_count * e->share.wide);
+        nami_exec_finish_lane(e);
+    }
+    if (e->reducer != NULL)
+        nami_reducer_start(e->reducer, host, t->sum_count, (int)e->share.wide);
+}
+
+static bool replicas_ready(nami_exec *e, int number)
+{
+    (void)number;
+    return e->reducer == NULL || nami_reducer_poll(e->reducer);
+}
+
+static void describe_replicas(const nami_exec *e, int number, nami_text *out)
+{
+    (void)number;
+    nami_text_add(out, "the gradient sum of its %d replicas",
+                  nami_reducer_size(e->reducer));
+}
+
+/* Sum `i` of the share, where MPI may read it. */
+static char *host_sum(nami_exec *e, int i)
+{
+    return e->host_gradient + e->share.param[i].sum;
+}
+
+static void exchange_start(nami_exec *e)
+{
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->peer < 0)
+            continue;
+        size_t bytes = (size_t)h->count * e->share.wide;
+        int rank = nami_exec_rank_of(e, h->peer);
+        e->exchanged[2 * i] = nami_comm_receive(
+            e->config.comm, e->host_exchange + h->landing, bytes, rank, h->tag);
+        e->exchanged[2 * i + 1] =
+            nami_comm_send(e->config.comm, host_sum(e, i), bytes, rank, h->tag);
+    }
+}
+
+static bool exchange_ready(nami_exec *e, int number)
+{
+    return nami_comm_done(e->config.comm, &e->exchanged[number]);
+}
+
+static void describe_exchange(const nami_exec *e, int number, nami_text *out)
+{
+    const nami_share_param *h = &e->share.param[number / 2];
+    nami_text_add(out, "the gradient of %s %s rank %d",
+                  e->config.model->param[h->param].name,
+                  number % 2 == 0 ? "from" : "to", nami_exec_rank_of(e, h->peer));
+}
+
+/* Sums of a device come back after all that happened to them on the host. */
+static void return_to_device(nami_exec *e)
+{
+    if (e->config.backend->host)
+        return;
+    nami_backend_copy(e->config.backend, 0, e->gradient, e->host_gradient,
+                      e->share.gradient);
+    nami_backend_copy(e->config.backend, 0, e->exchange, e->host_exchange,
+                      e->share.exchange);
+    nami_exec_finish_lane(e);
+}
+
+/* Two terms commute, so both ends get the same bits whichever use is theirs. */
+static void add_uses(nami_exec *e)
+{
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->second == SIZE_MAX && h->peer < 0)
+            continue;
+        nami_arg_vector a = {.wide = e->config.layout->wide,
+                             .count = h->count,
+                             .a = e->gradient + h->sum,
+                             .b = h->peer < 0 ? e->gradient + h->second
+                                              : e->exchange + h->landing};
+        nami_backend_launch(e->config.backend, 0, e->add_uses[i], &a);
+    }
+}
+
+void nami_sums_settle(nami_exec *e)
+{
+    nami_exec_wait(e, &(nami_awaited){.ready = replicas_ready,
+                                      .describe = describe_replicas,
+                                      .phase = NAMI_PHASE_REDUCE});
+    exchange_start(e);
+    for (int i = 0; i < 2 * e->share.params; i++)
+        nami_exec_wait(e, &(nami_awaited){.ready = exchange_ready,
+                                          .describe = describe_exchange,
+                                          .number = i,
+                                          .phase = NAMI_PHASE_REDUCE});
+    double start = nami_now();
+    return_to_device(e);
+    add_uses(e);
+    nami_prof_add(e->config.prof, NAMI_PHASE_REDUCE, start, nami_now());
+}
+
+char *nami_sums_of(nami_exec *e, int i)
+{
+    return e->gradient + e->share.param[i].sum;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* layout.c - from wishes to a layout, refusing what does not divide. */
+#include "exec/layout.h"
+
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "comm/comm.h"
+
+static nami_status check_counts(const nami_layout_request *r)
+{
+    int M = r->microbatches, D = r->replicas;
+    if (M < 1 || D < 1 || r->batch < 1)
+        return nami_fail(
+            NAMI_EINPUT,
+            "batch %lld, microbatches %d and replicas %d must be at least 1",
+            (long long)r->batch, M, D);
+    if (r->batch % M != 0)
+        return nami_fail(
+            NAMI_EINPUT,
+            "train.batch = %lld is not a multiple of pipeline.microbatches = "
+            "%d (the remainder is %lld)",
+            (long long)r->batch, M, (long long)(r->batch % M));
+    if (M % D != 0)
+        return nami_fail(NAMI_EINPUT,
+                         "pipeline.microbatches = %d is not a multiple of "
+                         "pipeline.replicas = %d (the remainder is %d)",
+                         M, D, M % D);
+    return NAMI_OK;
+}
+
+static nami_status check_partials(const nami_layout_request *r, int partials)
+{
+    int M = r->microbatches, D = r->replicas;
+    if (partials < 1 || partials % D != 0)
+        return nami_fail(
+            NAMI_EINPUT,
+            "train.partials = %d is not a multiple of pipeline.replicas = %d: "
+            "each replica makes partials/replicas gradient sums",
+            partials, D);
+    if (M % partials != 0)
+        return nami_fail(
+            NAMI_EINPUT,
+            "pipeline.microbatches = %d is not a multiple of train.partials = "
+            "%d (the remainder is %d)",
+            M, partials, M % partials);
+    return NAMI_OK;
+}
+
+static nami_status check_ranks(const nami_layout_request *r, int positions)
+{
+    if (r->ranks != 0 && r->ranks != positions * r->replicas)
+        return nami_fail(NAMI_EINPUT,
+                         "%d positions x %d replicas need %d ranks, but there are %d",
+                         positions, r->replicas, positions * r->replicas, r->ranks);
+    return NAMI_OK;
+}
+
+/* Several partial sums on one replica grow one after the other: backwards must run in ascending order. */
+static nami_status check_ascending(const nami_layout *l)
+{
+    const nami_schedule *s = &l->train;
+    int *last = nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.stages, sizeof *last);
+    nami_status status = NAMI_OK;
+    for (int p = 0; p < s->place.positions; p++) {
+        for (int64_t i = 0; i < s->list[p].count && status == NAMI_OK; i++) {
+            nami_action a = s->list[p].item[i];
+            if (!nami_semantics_of(a.kind)->adds_gradient)
+                continue;
+            if (a.unit < last[a.stage])
+                status = nami_fail(
+                    NAMI_EPLAN,
+                    "position %d, entry %lld: the backward of stage %d, micro-batch %d "
+                    "comes after that of micro-batch %d, but %d partial sums a replica "
+                    "need ascending order (use train.partials = %d)",
+                    p, (long long)i, a.stage, a.unit, last[a.stage],
+                    l->partials / l->replicas, l->replicas);
+            last[a.stage] = a.unit;
+        }
+    }
+    nami_free(last);
+    return status;
+}
+
+static nami_status given_cuts(const nami_layout_request *r, const nami_model *m,
+                              int stages, int *cut)
+{
+    if (r->cuts != stages)
+        return nami_fail(NAMI_EINPUT,
+                         "pipeline.cuts names %d stages, but the schedule has %d",
+                         r->cuts, stages);
+    for (int s = 0; s < stages; s++) {
+        if (r->cut[s] >= m->blocks ||
+            (s == 0 ? r->cut[s] != 0 : r->cut[s] <= cut[s - 1]))
+            return nami_fail(NAMI_EINPUT,
+                             "pipeline.cuts: stage %d cannot begin with block %d; cuts "
+                             "ascend from 0 and stay below %d blocks",
+                             s, r->cut[s], m->blocks);
+        cut[s] = r->cut[s];
+    }
+    cut[stages] = m->blocks;
+    return NAMI_OK;
+}
+
+static nami_status make_cuts(const nami_layout_request *r, const nami_model *m,
+                             nami_layout *out)
+{
+    int stages = out->train.place.stages;
+    if (stages > m->blocks)
+        return nami_fail(
+            NAMI_EPLAN,
+            "the schedule has %d stages, but the model has only %d blocks to "
+            "cut between (2 x %lld layers + 2)",
+            stages, m->blocks, (long long)m->options.layers);
+    out->cut = nami_calloc(NAMI_MEM_OTHER, (size_t)stages + 1, sizeof *out->cut);
+    if (r->cuts > 0)
+        return given_cuts(r, m, stages, out->cut);
+    return nami_layout_cut(m, out->time, &out->train.place, out->cut);
+}
+
+static nami_status make(const nami_layout_request *r, const nami_model *m,
+                        nami_layout *out)
+{
+    NAMI_TRY(check_counts(r));
+    int partials = r->partials > 0 ? r->partials : r->replicas;
+    NAMI_TRY(check_partials(r, partials));
+    *out = (nami_layout){.recipe = r->recipe,
+                         .replicas = r->replicas,
+                         .partials = partials,
+                         .batch = r->batch,
+                         .micro = r->batch / r->microbatches,
+                         .time = r->time > 0 ? r->time : m->options.context,
+                         .act = r->act,
+                         .wide = r->act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
+                         .recompute = r->recompute};
+    out->recipe.microbatches = r->microbatches / r->replicas;
+    out->recipe.recompute = r->recompute;
+    if (out->recipe.positions > 0)
+        NAMI_TRY(check_ranks(r, out->recipe.positions));
+    NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_TRAIN, &out->train));
+    NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_EVALUATE, &out->evaluate));
+    NAMI_TRY(check_ranks(r, out->train.place.positions));
+    if (out->partials > out->replicas)
+        NAMI_TRY(check_ascending(out));
+    return make_cuts(r, m, out);
+}
+
+nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m,
+                             nami_layout *out)
+{
+    *out = (nami_layout){0};
+    nami_status status = make(r, m, out);
+    if (status != NAMI_OK)
+        nami_layout_free(out);
+    return status;
+}
+
+void nami_layout_free(nami_layout *l)
+{
+    nami_schedule_free(&l->train);
+    nami_schedule_free(&l->evaluate);
+    nami_free(l->cut);
+    *l = (nami_layout){0};
+}
+
+int nami_layout_stages(const nami_layout *l)
+{
+    return l->train.place.stages;
+}
+
+bool nami_layout_exact(const nami_layout *l, char buf[256])
+{
+    int A = l->partials, D = l->replicas;
+    bool exact = true;
+    for (int r = 0; r < D; r++)
+        exact = exact && nami_tree_is_node(A, r * (A / D), (r + 1) * (A / D));
+    if (exact)
+        snprintf(
+            buf, 256,
+            "%d replicas add %d partial gradient sums in the tree that one replica "
+            "would: results are bit-equal",
+            D, A);
+    else
+        snprintf(
+            buf, 256,
+            "%d replicas do not divide the tree of %d partial gradient sums: results "
+            "equal those of one replica to rounding",
+            D, A);
+    return exact;
+}

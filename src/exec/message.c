@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* message.c - values that leave for, or come from, another position.
+ *
+ * On a host backend MPI reads and writes the buffers themselves. On a device each has a mirror on the host, and
+ * copies run on the lane of the computation: so a copy out comes after the launch that made the value, and a
+ * launch that reads comes after the copy in, without anybody waiting.
+ */
+#include "exec/state.h"
+
+static void post_send(nami_exec *e, nami_message *m)
+{
+    m->request =
+        nami_comm_send(e->config.comm, m->host, e->share.boundary, m->rank, m->tag);
+    m->transit = NAMI_SENT;
+}
+
+void nami_message_start(nami_exec *e, const nami_task *task, int b)
+{
+    nami_message *m = &e->message[b];
+    NAMI_CHECK(m->transit == NAMI_AT_REST);
+    m->action = task->action;
+    m->rank = nami_exec_rank_of(e, task->peer);
+    m->tag = task->tag;
+    if (nami_semantics_of(task->action.kind)->receives) {
+        m->request = nami_comm_receive(e->config.comm, m->host, e->share.boundary,
+                                       m->rank, m->tag);
+        m->transit = NAMI_EXPECTED;
+    } else if (m->host == m->data) {
+        post_send(e, m);
+    } else {
+        m->event = nami_backend_copy(e->config.backend, 0, m->host, m->data,
+                                     e->share.boundary);
+        m->transit = NAMI_LEAVING;
+    }
+}
+
+/* Take buffer `b` as far as it can go now; whether it is at rest. */
+static bool advance(nami_exec *e, int b)
+{
+    nami_message *m = &e->message[b];
+    nami_backend *backend = e->config.backend;
+    if (m->transit == NAMI_LEAVING && nami_backend_done(backend, m->event))
+        post_send(e, m);
+    if (m->transit == NAMI_SENT && nami_comm_done(e->config.comm, &m->request))
+        m->transit = NAMI_AT_REST;
+    if (m->transit == NAMI_EXPECTED && nami_comm_done(e->config.comm, &m->request)) {
+        m->transit = NAMI_AT_REST;
+        if (m->host != m->data) {
+            m->event =
+                nami_backend_copy(backend, 0, m->data, m->host, e->share.boundary);
+            m->transit = NAMI_ENTERING;
+        }
+    }
+    if (m->transit == NAMI_ENTERING && nami_backend_done(backend, m->event))
+        m->transit = NAMI_AT_REST;
+    return m->transit == NAMI_AT_REST;
+}
+
+void nami_message_progress(nami_exec *e)
+{
+    for (int b = 0; b < e->share.buffers; b++)
+        (void)advance(e, b);
+}
+
+/* "RECV_F of stage 2 micro-batch 7 from rank 1" */
+static void describe(const nami_exec *e, int b, nami_text *out)
+{
+    const nami_message *m = &e->message[b];
+    const nami_semantics *is = nami_semantics_of(m->action.kind);
+    nami_text_add(out, "%s of stage %d micro-batch %d %s rank %d", is->name,
+                  m->action.stage, m->action.unit, is->receives ? "from" : "to",
+                  m->rank);
+}
+
+void nami_message_wait(nami_exec *e, int b)
+{
+    if (b < 0)
+        return;
+    nami_exec_wait(e, &(nami_awaited){.ready = advance,
+                                      .describe = describe,
+                                      .number = b,
+                                      .phase = NAMI_PHASE_WAIT});
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+/* share.c - lay out what one position holds. */
+#include "exec/share.h"
+
+#include "base/memory.h"
+
+int nami_share_levels(int leaves)
+{
+    int most = 1;
+    for (int done = 0; done < leaves; done++) {
+        int complete =
+            0; /* sums that wait while the next one grows: the ones in the binary form */
+        for (int bits = done; bits > 0; bits &= bits - 1)
+            complete++;
+        most = complete + 1 > most ? complete + 1 : most;
+    }
+    return most;
+}
+
+/* --- what all positions have in common --- */
+
+static nami_status stage_graph(const nami_blueprint *p, int stage, nami_graph **out)
+{
+    const nami_layout *l = p->layout;
+    return nami_model_graph(p->model, l->cut[stage], l->cut[stage + 1], p->backend,
+                            l->act, l->micro, l->time, out);
+}
+
+/* Note the uses of all stages. */
+static nami_status find_uses(nami_blueprint *p)
+{
+    const nami_place *place = &p->layout->train.place;
+    for (int s = 0; s < place->stages; s++) {
+        nami_graph *g = NULL;
+        NAMI_TRY(stage_graph(p, s, &g));
+        int n = nami_graph_uses(g);
+        p->use = nami_realloc(NAMI_MEM_OTHER, p->use,
+                              (size_t)(p->uses + n + 1) * sizeof *p->use);
+        for (int u = 0; u < n; u++)
+            p->use[p->uses++] = (nami_share_use){.param = nami_graph_use_param(g, u),
+                                                 .stage = s,
+                                                 .position = nami_place_of(place, 0, s),
+                                                 .number = u};
+        nami_graph_free(g);
+    }
+    return NAMI_OK;
+}
+
+nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
+                                const nami_optim_options *o, nami_backend *b,
+                                nami_blueprint *out)
+{
+    *out = (nami_blueprint){.layout = l, .model = m, .optim = o, .backend = b};
+    size_t positions = (size_t)l->train.place.positions;
+    out->train = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *out->train);
+    out->evaluate = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *out->evaluate);
+    NAMI_TRY(nami_routes_make(&l->train, out->train));
+    NAMI_TRY(nami_routes_make(&l->evaluate, out->evaluate));
+    return find_uses(out);
+}
+
+void nami_blueprint_free(nami_blueprint *p)
+{
+    int positions = p->layout->train.place.positions;
+    nami_routes_free(p->train, positions);
+    nami_routes_free(p->evaluate, positions);
+    nami_free(p->train);
+    nami_free(p->evaluate);
+    nami_free(p->use);
+    *p = (nami_blueprint){0};
+}
+
+/* --- parameters of a position --- */
+
+static nami_share_param *param_find(nami_share *s, int param)
+{
+    for (int i = 0; i < s->params; i++) {
+        if (s->param[i].param == param)
+            return &s->param[i];
+    }
+    return NULL;
+}
+
+/* The first use in the model and, when two positions share the parameter, the other one. */
+static nami_status param_away(const nami_share *s, nami_share_param *h)
+{
+    const nami_blueprint *p = s->blueprint;
+    int uses = 0;
+    for (int u = 0; u < p->uses; u++) {
+        if (p->use[u].param != h->param)
+            continue;
+        if (uses++ == 0)
+            h->owner = p->use[u].position == s->position;
+        if (p->use[u].position != s->position)
+            h->peer = p->use[u].position;
+    }
+    if (uses > 2)
+        return nami_fail(NAMI_EPLAN, "parameter %s is used %d times; two are supported",
+                         p->model->param[h->param].name, uses);
+    return NAMI_OK;
+}
+
+static nami_status param_add(nami_share *s, int local, int param)
+{
+    const nami_model *m = s->blueprint->model;
+    nami_share_param *h = &s->param[s->params++];
+    *h = (nami_share_param){.param = param, .local = local, .peer = -1};
+    h->count = nami_shape_count(&m->param[param].shape);
+    h->at = s->parameter;
+    h->second = SIZE_MAX;
+    s->parameter += nami_share_round((size_t)h->count * s->wide);
+    NAMI_TRY(param_away(s, h));
+    if (h->peer >= 0) {
+        h->landing = s->exchange;
+        h->tag = (int)nami_schedule_keys(&s->blueprint->layout->train) + param;
+        s->exchange += nami_share_round((size_t)h->count * s->wide);
+    }
+    return NAMI_OK;
+}
+
+/* The uses of one stage: a gradient sum each, a parameter where it is new here. */
+static nami_status stage_uses(nami_share *s, int local)
+{
+    nami_share_stage *t = &s->stage[local];
+    t->uses = nami_graph_uses(t->train);
+    t->param = nami_calloc(NAMI_MEM_OTHER, (size_t)t->uses + 1, sizeof *t->param);
+    t->sum = nami_calloc(NAMI_MEM_OTHER, (size_t)t->uses + 1, sizeof *t->sum);
+    t->sum_at = s->gradient;
+    for (int u = 0; u < t->uses; u++) {
+        int param = nami_graph_use_param(t->train, u);
+        nami_share_param *h = param_find(s, param);
+        bool known = h != NULL;
+        if (!known) {
+            NAMI_TRY(param_add(s, local, param));
+            h = &s->param[s->params - 1];
+        }
+        t->param[u] = (int)(h - s->param);
+        t->sum[u] = s->gradient;
+        if (known)
+            h->second = s->gradient;
+        else
+            h->sum = s->gradient;
+        s->gradient += nami_share_round((size_t)h->count * s->wide);
+    }
+    t->sum_count = (int64_t)((s->gradient - t->sum_at) / s->wide);
+    return NAMI_OK;
+}
+
+/* --- memory of a position --- */
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Plan both graphs of a stage and place its slots and packed weights. */
+static nami_status stage_plan(nami_share *s, int local)
+{
+    const nami_blueprint *p = s->blueprint;
+    nami_share_stage *t = &s->stage[local];
+    t->stage = s->train->stage[local];
+    NAMI_TRY(stage_graph(p, t->stage, &t->train));
+    NAMI_TRY(stage_graph(p, t->stage, &t->evaluate));
+    NAMI_TRY(
+        nami_graph_plan(t->train, true, s->train->split[local], p->layout->recompute));
+    NAMI_TRY(nami_graph_plan(t->evaluate, false, false, false));
+    const nami_graph_sizes *a = nami_graph_bytes(t->train),
+                           *e = nami_graph_bytes(t->evaluate);
+    NAMI_CHECK(a->packed == e->packed); /* one packed copy serves both */
+    t->kept = nami_share_round(larger(a->kept, e->kept));
+    t->held = nami_share_round(a->held);
+    size_t kept = (size_t)s->train->kept[local];
+    t->kept_at = s->activation;
+    t->held_at = t->kept_at + kept * t->kept;
+    s->activation = t->held_at + (size_t)s->train->held[local] * t->held;
+    t->packed_at = s->packed;
+    s->packed += nami_share_round(a->packed);
+    s->transient = larger(s->transient, larger(a->transient, e->transient));
+    return NAMI_OK;
+}
+
+/* Samples, losses and messages. */
+static void outer_memory(nami_share *s)
+{
+    const nami_layout *l = s->blueprint->layout;
+    const nami_place *place = &l->train.place;
+    size_t samples = (size_t)(l->batch / l->replicas);
+    size_t words = samples * (size_t)l->time * sizeof(int32_t);
+    if (nami_place_of(place, 0, 0) == s->position)
+        s->tokens = words;
+    if (nami_place_of(place, 0, place->stages - 1) == s->position) {
+        s->targets = words;
+        s->losses = samples * sizeof(double);
+    }
+    s->boundary = nami_share_round(
+        (size_t)l->micro * (size_t)nami_model_boundary(s->blueprint->model, l->time) *
+        nami_dtype_size(l->act));
+    s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
+                                                          : s->evaluate->buffers;
+    s->merge =
+        ((size_t)l->batch + (size_t)s->blueprint->model->params + (size_t)l->replicas) *
+        sizeof(double);
+}
+
+/* Bytes by tag, exactly as new.c asks for them. A device's memory is mirrored on the host where MPI, I/O
+ * and the source need it. */
+static void count_bytes(nami_share *s)
+{
+    size_t mirror = s->blueprint->backend->host ? 1 : 2;
+    s->bytes[NAMI_MEM_PARAMETER] = s->parameter;
+    s->bytes[NAMI_MEM_OPTIMIZER] = (size_t)s->states * s->parameter;
+    s->bytes[NAMI_MEM_GRADIENT] = (size_t)s->levels * s->gradient + s->exchange;
+    s->bytes[NAMI_MEM_PACKED] = s->packed;
+    s->bytes[NAMI_MEM_ACTIVATION] = s->activation;
+    s->bytes[NAMI_MEM_TRANSIENT] = s->transient;
+    s->bytes[NAMI_MEM_MESSAGE] =
+        mirror * (size_t)s->buffers * s->boundary + mirror * s->losses + s->merge;
+    if (mirror == 2)
+        s->bytes[NAMI_MEM_MESSAGE] += s->gradient + s->exchange;
+    s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets);
+}
+
+nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *out)
+{
+    *out = (nami_share){.blueprint = p, .position = position};
+    const nami_layout *l = p->layout;
+    out->train = &p->train[position];
+    out->evaluate = &p->evaluate[position];
+    out->stages = out->train->stages;
+    out->levels = nami_share_levels(l->partials / l->replicas);
+    out->states = nami_optim_states(p->optim);
+    out->wide = nami_dtype_size(l->wide);
+    out->stage =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)out->stages + 1, sizeof *out->stage);
+    out->param =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)p->model->params + 1, sizeof *out->param);
+    for (int i = 0; i < out->stages; i++) {
+        NAMI_TRY(stage_plan(out, i));
+        NAMI_TRY(stage_uses(out, i));
+    }
+    outer_memory(out);
+    count_bytes(out);
+    return NAMI_OK;
+}
+
+void nami_share_free(nami_share *s)
+{
+    for (int i = 0; i < s->stages && s->stage != NULL; i++) {
+        if (s->stage[i].train != NULL)
+            nami_graph_free(s->stage[i].train);
+        if (s->stage[i].evaluate != NULL)
+            nami_graph_free(s->stage[i].evaluate);
+        nami_free(s->stage[i].param);
+        nami_free(s->stage[i].sum);
+    }
+    nami_free(s->stage);
+    nami_free(s->param);
+    *s = (nami_share){0};
+}

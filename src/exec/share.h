@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/* share.h - what one position of a layout consists of, before a byte of it is allocated.
+ *
+ * The budget prints the sizes of a share, the executor allocates by them: one computation, so that
+ * predicted and allocated bytes are the same.
+ *
+ *   parameters  one buffer a position: [stage][parameter], each at a multiple of 64 bytes; a parameter that
+ *               two stages here use lies once, with the first of them. Optimiser states lie alike.
+ *   gradients   `levels` buffers a position, each [stage][use]: one sum for every use of a parameter
+ */
+#ifndef NAMI_EXEC_SHARE_H
+#define NAMI_EXEC_SHARE_H
+
+#include "exec/layout.h"
+#include "exec/route.h"
+
+enum { NAMI_SHARE_ALIGN = 64 };
+
+static inline size_t nami_share_round(size_t bytes)
+{
+    return (bytes + NAMI_SHARE_ALIGN - 1) / NAMI_SHARE_ALIGN * NAMI_SHARE_ALIGN;
+}
+
+/* A use of a parameter: where in the model it stands. */
+typedef struct nami_share_use {
+    int param;    /* catalogue number */
+    int stage;    /* of the model */
+    int position; /* of that stage */
+    int number;   /* of the use in the stage's graph */
+} nami_share_use;
+
+/* What all positions have in common. */
+typedef struct nami_blueprint {
+    const nami_layout *layout; /* borrowed, as the next three */
+    const nami_model *model;
+    const nami_optim_options *optim;
+    nami_backend *backend;
+    nami_route *train, *evaluate; /* [positions] */
+    nami_share_use *use;          /* [uses] in model order */
+    int uses;
+} nami_blueprint;
+
+/* A parameter that a position holds. */
+typedef struct nami_share_param {
+    int param;     /* catalogue number */
+    int64_t count; /* elements */
+    size_t at;     /* bytes into the parameter buffer, and into each state */
+    int local;     /* stage of this position that updates it: its first use here */
+    bool
+        owner; /* its first use in the model is here: checkpoints and the norm take it from here */
+    size_t sum;     /* bytes into a gradient buffer: the sum of its first use here */
+    size_t second;  /* ... of its second use here; SIZE_MAX: none */
+    int peer;       /* position of its other use; -1: none elsewhere */
+    size_t landing; /* bytes into the exchange buffer: where the peer's sum arrives */
+    int tag;        /* of that message */
+} nami_share_param;
+
+/* A stage that a position holds. */
+typedef struct nami_share_stage {
+    int stage;                    /* number in the model */
+    nami_graph *train, *evaluate; /* planned */
+    size_t kept,
+        kept_at; /* bytes of a slot; of the first one into the activation buffer */
+    size_t held, held_at;
+    size_t packed_at;
+    size_t sum_at;     /* of its gradient sums, bytes into a gradient buffer */
+    int64_t sum_count; /* elements, padding included */
+    int uses;
+    int *param;  /* [uses] index into nami_share.param */
+    size_t *sum; /* [uses] bytes into a gradient buffer */
+} nami_share_stage;
+
+typedef struct nami_share {
+    const nami_blueprint *blueprint;
+    int position;
+    int stages, params;
+    nami_share_stage *stage; /* [stages] ascending */
+    nami_share_param *param; /* [params] in the order of their first use here */
+    const nami_route *train, *evaluate;
+    int levels;       /* gradient buffers: partial sums alive at once */
+    int states;       /* optimiser states */
+    size_t wide;      /* bytes of a parameter's element */
+    size_t parameter; /* bytes of the parameter buffer, and of each state */
+    size_t gradient;  /* bytes of one gradient buffer */
+    size_t exchange;  /* bytes of the exchange buffer */
+    size_t packed, activation, transient;
+    size_t boundary; /* bytes of one message buffer */
+    int buffers;     /* message buffers */
+    size_t tokens, targets,
+        losses;   /* bytes of a whole step of this replica; 0: not needed here */
+    size_t merge; /* bytes of what is merged over all ranks at a step's end */
+    size_t bytes[NAMI_MEM_TAGS];
+} nami_share;
+
+/* Local. Status: NAMI_EPLAN, NAMI_EENV. Freed with nami_blueprint_free, also after a failure. */
+nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
+                                const nami_optim_options *o, nami_backend *b,
+                                nami_blueprint *out);
+void nami_blueprint_free(nami_blueprint *p);
+
+/* The share of `position`; borrows the blueprint. Local. Freed with nami_share_free, also after a failure. */
+nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *out);
+void nami_share_free(nami_share *s);
+
+/* Partial sums alive at once when `leaves` of them combine in the fixed tree, one after the other. Local. */
+int nami_share_levels(int leaves);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* state.h - inside exec/: what an executor is made of, and the steps that its files offer each other. */
+#ifndef NAMI_EXEC_STATE_H
+#define NAMI_EXEC_STATE_H
+
+#include "exec/exec.h"
+#include "exec/share.h"
+
+/* Where a value of a boundary is on its way. On a host backend the copies are never needed. */
+typedef enum nami_transit {
+    NAMI_AT_REST,
+    NAMI_LEAVING,  /* being copied from the device for a send */
+    NAMI_SENT,     /* MPI has it */
+    NAMI_EXPECTED, /* MPI will bring it */
+    NAMI_ENTERING /* being copied to the device; later launches come after it by themselves */
+} nami_transit;
+
+typedef struct nami_message {
+    void *data; /* [boundary bytes] memory of the backend */
+    void *host; /* where MPI reads and writes; data itself on a host backend */
+    nami_transit transit;
+    nami_request request;
+    nami_event event;
+    nami_action action; /* the last send or receive */
+    int rank, tag;      /* its other end */
+} nami_message;
+
+/* Partial sums of one stage's gradients: a stack of complete ones, and the one that grows above it. */
+typedef struct nami_sums {
+    int weight[32]; /* [depth] partials in each complete sum */
+    int depth;
+    int added;                /* micro-batches in the growing sum */
+    const nami_prepared *add; /* a += b over the stage's sums */
+} nami_sums;
+
+struct nami_exec {
+    nami_exec_config config;
+    nami_blueprint blueprint;
+    nami_share share;
+    int rank, replica, position;
+    nami_reducer *reducer; /* NULL with one replica */
+
+    /* memory of the backend, as share.h lays it out */
+    char *parameter, *state, *gradient, *exchange, *packed, *activation, *transient;
+    int32_t *tokens, *targets; /* [samples of this replica][time] */
+    double *losses;            /* [samples of this replica] */
+    char *boundary;            /* [buffers][boundary bytes] */
+    /* their mirrors on the host; the same memory on a host backend */
+    int32_t *host_tokens, *host_targets;
+    double *host_losses;
+    char *host_boundary, *host_gradient, *host_exchange;
+
+    nami_message *message; /* [buffers] */
+    nami_sums *sums;       /* [stages] */
+    void **pointer;        /* [2 * uses of the largest stage] of the call under way */
+    nami_optim_kernels *kernels;    /* [params] */
+    const nami_prepared **add_uses; /* [params] a += b; NULL where there is one use */
+    nami_request *exchanged;        /* [2 * params] sends and receives of second uses */
+    double *squares;                /* [params here] */
+
+    double
+        *merge; /* [batch] losses, [model params] squares, [replicas] counted tokens */
+    nami_request counting, merging;
+
+    /* of the step under way */
+    bool train, settled;
+    nami_status status;
+    int64_t step;
+    double rate, scale, clip;
+    nami_exec_result result;
+};
+
+/* --- wait.c --- */
+
+/* Something to wait for. `describe` completes "rank 3 (position 1) waits for ...". */
+typedef struct nami_awaited {
+    bool (*ready)(nami_exec *e, int number);
+    void (*describe)(const nami_exec *e, int number, nami_text *out);
+    int number;
+    nami_phase phase;
+} nami_awaited;
+
+/* Let messages and reductions move. Local. */
+void nami_exec_progress(nami_exec *e);
+
+/* Wait politely; ends the program with NAMI_ELOST after config.stall_seconds. Local. */
+void nami_exec_wait(nami_exec *e, const nami_awaited *w);
+
+/* Wait until the backend has done all that was launched. Local. */
+void nami_exec_finish_lane(nami_exec *e);
+
+/* --- message.c --- */
+
+/* Start the send or receive of `task` from or into buffer `b`, which is at rest. Local. */
+void nami_message_start(nami_exec *e, const nami_task *task, int b);
+
+/* Wait until buffer `b` (-1: none) is at rest: received, or free again. Local. */
+void nami_message_wait(nami_exec *e, int b);
+
+/* Advance all buffers that are under way. Local. */
+void nami_message_progress(nami_exec *e);
+
+/* --- gradient.c --- */
+
+/* Bytes from the start of a gradient buffer plus its level: where stage `local` adds now. Local. */
+char *nami_sums_growing(nami_exec *e, int local);
+
+/* Before and after each action that adds to gradients. Local. */
+void nami_sums_open(nami_exec *e, int local);
+void nami_sums_close(nami_exec *e, int local);
+
+/* Combine the partials and start the sum over replicas. Local. */
+void nami_sums_reduce(nami_exec *e, int local);
+
+/* Complete all sums: over replicas, and over the uses of a parameter. Collective in effect. */
+void nami_sums_settle(nami_exec *e);
+
+/* The gradient of parameter `i` of the share, complete. Local. */
+char *nami_sums_of(nami_exec *e, int i);
+
+/* --- update.c --- */
+
+/* Count the targets of this rank and start to merge the counts; wait for them. Collective in effect. */
+void nami_counts_start(nami_exec *e);
+void nami_counts_wait(nami_exec *e);
+
+/* Merge losses and squares over all ranks; fills e->result, e->clip and e->status. Collective in effect. */
+void nami_exec_settle(nami_exec *e);
+
+/* Optimiser step of the parameters that stage `local` updates. Local. */
+void nami_exec_update(nami_exec *e, int local);
+
+/* Rebuild the packed weights of all stages. Local. */
+void nami_exec_pack(nami_exec *e);
+
+/* --- step.c --- */
+
+/* Places and pointers of a call of stage `local` for `task` (NULL: packing). Local. */
+nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task);
+
+static inline int64_t
+nami_exec_samples(const nami_exec *e) /* of this replica and step */
+{
+    return e->config.layout->batch / e->config.layout->replicas;
+}
+
+static inline int nami_exec_rank_of(const nami_exec *e, int position)
+{
+    return position * e->config.layout->replicas + e->replica;
+}
+
+#endif

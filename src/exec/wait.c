@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* wait.c - waiting: politely, with everything moving, and not for ever. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "exec/state.h"
+
+void nami_exec_progress(nami_exec *e)
+{
+    nami_comm_progress(e->config.comm);
+    if (e->reducer != NULL)
+        (void)nami_reducer_poll(e->reducer);
+    if (!e->config.backend->host)
+        nami_message_progress(e);
+}
+
+static _Noreturn void stalled(const nami_exec *e, const nami_awaited *w)
+{
+    nami_text text = {0};
+    w->describe(e, w->number, &text);
+    nami_fail_clear();
+    nami_die(
+        nami_fail(NAMI_ELOST,
+                  "rank %d (position %d) waits for %s, for %.0f s without progress in "
+                  "step %lld",
+                  e->rank, e->position, nami_text_get(&text), e->config.stall_seconds,
+                  (long long)e->step));
+}
+
+/* A process that was stopped and goes on sees the clock jump; that is not waiting. */
+enum { JUMP = 1 };
+
+static void wait_longer(nami_exec *e, const nami_awaited *w, double start)
+{
+    nami_patience patience = {0};
+    double waited = 0, last = start;
+    while (!w->ready(e, w->number)) {
+        nami_exec_progress(e);
+        nami_patience_wait(e->config.comm, &patience);
+        double now = nami_now();
+        waited += now - last < JUMP ? now - last : 0;
+        last = now;
+        if (e->config.stall_seconds > 0 && waited > e->config.stall_seconds)
+            stalled(e, w);
+    }
+}
+
+void nami_exec_wait(nami_exec *e, const nami_awaited *w)
+{
+    if (w->ready(e, w->number))
+        return;
+    double start = nami_now();
+    wait_longer(e, w, start);
+    nami_prof_add(e->config.prof, w->phase, start, nami_now());
+}
+
+/* A lane works in order: when a last small piece of work is done, all is. */
+static nami_event lane_event(nami_exec *e)
+{
+    if (e->config.backend->host)
+        return 0;
+    return nami_backend_zero(e->config.backend, 0, e->transient, 1);
+}
+
+void nami_exec_finish_lane(nami_exec *e)
+{
+    nami_event event = lane_event(e);
+    while (!nami_backend_done(e->config.backend, event))
+        nami_exec_progress(e);
+}
