@@ -63,7 +63,7 @@ struct nami_exec {
     nami_request counting, merging;
 
     /* of the step under way */
-    bool train, settled;
+    bool train, counted, settled;
     nami_status status;
     int64_t step;
     double rate, scale, clip;

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* new.c - allocate an executor by its share, and fill in the initial values. */
+#include "base/memory.h"
+#include "exec/state.h"
+
+enum { BUCKET = 1 << 20 }; /* bytes of a reduction moved at a time */
+
+/* `bytes` of the backend; NULL for none. */
+static void *device(nami_exec *e, nami_tag tag, size_t bytes)
+{
+    return bytes > 0 ? nami_backend_alloc(e->config.backend, tag, bytes) : NULL;
+}
+
+/* The mirror of `block` on the host: itself where the backend is the host. */
+static void *mirror(const nami_exec *e, nami_tag tag, void *block, size_t bytes)
+{
+    if (e->config.backend->host || bytes == 0)
+        return block;
+    return nami_alloc(tag, bytes);
+}
+
+static void allocate(nami_exec *e)
+{
+    const nami_share *s = &e->share;
+    e->parameter = device(e, NAMI_MEM_PARAMETER, s->parameter);
+    e->state = device(e, NAMI_MEM_OPTIMIZER, (size_t)s->states * s->parameter);
+    e->gradient = device(e, NAMI_MEM_GRADIENT, (size_t)s->levels * s->gradient);
+    e->exchange = device(e, NAMI_MEM_GRADIENT, s->exchange);
+    e->packed = device(e, NAMI_MEM_PACKED, s->packed);
+    e->activation = device(e, NAMI_MEM_ACTIVATION, s->activation);
+    e->transient = device(e, NAMI_MEM_TRANSIENT, s->transient);
+    e->tokens = device(e, NAMI_MEM_DATA, s->tokens);
+    e->targets = device(e, NAMI_MEM_DATA, s->targets);
+    e->losses = device(e, NAMI_MEM_MESSAGE, s->losses);
+    e->boundary = device(e, NAMI_MEM_MESSAGE, (size_t)s->buffers * s->boundary);
+    e->host_tokens = mirror(e, NAMI_MEM_DATA, e->tokens, s->tokens);
+    e->host_targets = mirror(e, NAMI_MEM_DATA, e->targets, s->targets);
+    e->host_losses = mirror(e, NAMI_MEM_MESSAGE, e->losses, s->losses);
+    e->host_boundary =
+        mirror(e, NAMI_MEM_MESSAGE, e->boundary, (size_t)s->buffers * s->boundary);
+    e->host_gradient = mirror(e, NAMI_MEM_MESSAGE, e->gradient, s->gradient);
+    e->host_exchange = mirror(e, NAMI_MEM_MESSAGE, e->exchange, s->exchange);
+    e->merge = nami_alloc(NAMI_MEM_MESSAGE, s->merge);
+}
+
+static void release(nami_exec *e)
+{
+    void *both[][2] = {
+        {e->host_tokens, e->tokens},     {e->host_targets, e->targets},
+        {e->host_losses, e->losses},     {e->host_boundary, e->boundary},
+        {e->host_gradient, e->gradient}, {e->host_exchange, e->exchange}};
+    void *own[] = {e->parameter, e->state,      e->gradient,  e->exchange,
+                   e->packed,    e->activation, e->transient, e->tokens,
+                   e->targets,   e->losses,     e->boundary};
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
+        if (both[i][0] != both[i][1])
+            nami_free(both[i][0]);
+    }
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        if (own[i] != NULL)
+            nami_backend_free(e->config.backend, own[i]);
+    }
+    nami_free(e->merge);
+}
+
+/* Tables of the executor itself. */
+static void make_tables(nami_exec *e)
+{
+    const nami_share *s = &e->share;
+    int most = 1;
+    size_t params = (size_t)s->params + 1, stages = (size_t)s->stages + 1;
+    for (int i = 0; i < s->stages; i++)
+        most = s->stage[i].uses > most ? s->stage[i].uses : most;
+    e->pointer = nami_calloc(NAMI_MEM_OTHER, 2 * (size_t)most, sizeof *e->pointer);
+    e->message =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)s->buffers + 1, sizeof *e->message);
+    e->sums = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->sums);
+    e->kernels = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->kernels);
+    e->add_uses = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->add_uses);
+    e->exchanged = nami_calloc(NAMI_MEM_OTHER, 2 * params, sizeof *e->exchanged);
+    e->squares = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->squares);
+    for (int b = 0; b < s->buffers; b++) {
+        e->message[b].data = e->boundary + (size_t)b * s->boundary;
+        e->message[b].host = e->host_boundary + (size_t)b * s->boundary;
+    }
+}
+
+static void free_tables(nami_exec *e)
+{
+    nami_free(e->pointer);
+    nami_free(e->message);
+    nami_free(e->sums);
+    nami_free(e->kernels);
+    nami_free(e->add_uses);
+    nami_free(e->exchanged);
+    nami_free(e->squares);
+}
+
+static nami_status prepare_add(nami_exec *e, int64_t count, const nami_prepared **out)
+{
+    nami_arg_vector a = {.wide = e->config.layout->wide, .count = count};
+    return nami_backend_prepare(e->config.backend, NAMI_ADD, &a, out);
+}
+
+static nami_status prepare(nami_exec *e)
+{
+    const nami_share *s = &e->share;
+    for (int i = 0; i < s->stages; i++) {
+        if (s->stage[i].sum_count > 0)
+            NAMI_TRY(prepare_add(e, s->stage[i].sum_count, &e->sums[i].add));
+    }
+    for (int i = 0; i < s->params; i++) {
+        const nami_share_param *h = &s->param[i];
+        NAMI_TRY(nami_optim_prepare(e->config.optim, e->config.backend,
+                                    e->config.layout->wide, h->count, &e->kernels[i]));
+        if (h->second != SIZE_MAX || h->peer >= 0)
+            NAMI_TRY(prepare_add(e, h->count, &e->add_uses[i]));
+    }
+    return NAMI_OK;
+}
+
+/* What was allocated is what was predicted, tag by tag. */
+static void check_balance(const nami_exec *e, const size_t before[NAMI_MEM_TAGS])
+{
+    for (int t = 0; t < NAMI_MEM_TAGS; t++) {
+        if (t != NAMI_MEM_OTHER)
+            NAMI_CHECK(nami_memory_now((nami_tag)t) - before[t] == e->share.bytes[t]);
+    }
+}
+
+/* --- initial values --- */
+
+enum { PIECE = 65536 }; /* elements made at a time */
+
+/* Elements of parameter `h` from `from` on, as the backend keeps them. */
+static void put_piece(nami_exec *e, const nami_share_param *h, int64_t from,
+                      int64_t count, float *narrow, double *wide)
+{
+    const void *value = narrow;
+    nami_model_init(e->config.model, h->param, e->config.seed, from, count, narrow);
+    for (int64_t i = 0; e->config.layout->wide == NAMI_F64 && i < count; i++) {
+        wide[i] = narrow[i];
+        value = wide;
+    }
+    nami_backend_copy(e->config.backend, 0,
+                      e->parameter + h->at + (size_t)from * e->share.wide, value,
+                      (size_t)count * e->share.wide);
+    nami_exec_finish_lane(e);
+}
+
+static void initialise(nami_exec *e)
+{
+    const nami_share *s = &e->share;
+    float *narrow = nami_alloc(NAMI_MEM_OTHER, PIECE * sizeof *narrow);
+    double *wide = nami_alloc(NAMI_MEM_OTHER, PIECE * sizeof *wide);
+    if (s->parameter > 0) {
+        nami_backend_zero(e->config.backend, 0, e->parameter, s->parameter);
+        nami_backend_zero(e->config.backend, 0, e->state,
+                          (size_t)s->states * s->parameter);
+        nami_backend_zero(e->config.backend, 0, e->gradient,
+                          (size_t)s->levels * s->gradient);
+    }
+    for (int i = 0; i < s->params; i++) {
+        int64_t count = s->param[i].count;
+        for (int64_t from = 0; from < count; from += PIECE)
+            put_piece(e, &s->param[i], from,
+                      count - from < PIECE ? count - from : PIECE, narrow, wide);
+    }
+    nami_free(narrow);
+    nami_free(wide);
+}
+
+static nami_status set_up(nami_exec *e)
+{
+    const nami_exec_config *c = &e->config;
+    size_t before[NAMI_MEM_TAGS];
+    int ranks = c->layout->train.place.positions * c->layout->replicas;
+    if (nami_comm_size(c->comm) != ranks)
+        return nami_fail(NAMI_EINPUT, "the layout is for %d ranks, but there are %d",
+                         ranks, nami_comm_size(c->comm));
+    if (nami_schedule_keys(&c->layout->train) + c->model->params >=
+        nami_comm_tags(c->comm))
+        return nami_fail(
+            NAMI_EPLAN,
+            "a step of %d stages and %d micro-batches needs %lld message "
+            "tags; this MPI has %d",
+            nami_layout_stages(c->layout), c->layout->train.recipe.microbatches,
+            (long long)nami_schedule_keys(&c->layout->train) + c->model->params,
+            nami_comm_tags(c->comm));
+    NAMI_TRY(
+        nami_blueprint_make(c->layout, c->model, c->optim, c->backend, &e->blueprint));
+    NAMI_TRY(nami_share_make(&e->blueprint, e->position, &e->share));
+    for (int t = 0; t < NAMI_MEM_TAGS; t++)
+        before[t] = nami_memory_now((nami_tag)t);
+    allocate(e);
+    check_balance(e, before);
+    make_tables(e);
+    NAMI_TRY(prepare(e));
+    initialise(e);
+    nami_exec_pack(e);
+    return NAMI_OK;
+}
+
+nami_status nami_exec_new(const nami_exec_config *config, nami_exec **out)
+{
+    nami_exec *e = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *e);
+    int D = config->layout->replicas;
+    e->config = *config;
+    e->rank = nami_comm_rank(config->comm);
+    e->position = e->rank / D;
+    e->replica = e->rank % D;
+    nami_status status = nami_comm_settle(config->comm, set_up(e));
+    if (status == NAMI_OK && D > 1)
+        status = nami_reducer_open(config->comm, e->position, BUCKET, 0, &e->reducer);
+    if (status != NAMI_OK) {
+        nami_exec_free(e);
+        e = NULL;
+    }
+    *out = e;
+    return status;
+}
+
+void nami_exec_free(nami_exec *e)
+{
+    if (e == NULL)
+        return;
+    if (e->reducer != NULL)
+        nami_reducer_close(e->reducer);
+    release(e);
+    free_tables(e);
+    nami_share_free(&e->share);
+    if (e->blueprint.layout != NULL)
+        nami_blueprint_free(&e->blueprint);
+    nami_free(e);
+}
+
+float *nami_exec_array(nami_exec *e, int param, int state, bool *owner)
+{
+    *owner = false;
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->param != param)
+            continue;
+        *owner = h->owner && e->replica == 0;
+        char *base = state == 0 ? e->parameter
+                                : e->state + (size_t)(state - 1) * e->share.parameter;
+        return (float *)(void *)(base + h->at);
+    }
+    return NULL;
+}
+
+void nami_exec_refresh(nami_exec *e)
+{
+    nami_exec_pack(e);
+}

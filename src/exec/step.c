@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* step.c - carry out a list of actions. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "exec/state.h"
+
+nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
+{
+    const nami_share_stage *t = &e->share.stage[local];
+    void **param = e->pointer, **dparam = e->pointer + t->uses;
+    char *sums = nami_sums_growing(e, local);
+    for (int u = 0; u < t->uses; u++) {
+        param[u] = e->parameter + e->share.param[t->param[u]].at;
+        dparam[u] = sums + t->sum[u];
+    }
+    nami_graph_call c = {.param = param,
+                         .dparam = e->train ? dparam : NULL,
+                         .packed = e->packed + t->packed_at,
+                         .transient = e->transient};
+    if (task == NULL)
+        return c;
+    const nami_layout *l = e->config.layout;
+    int64_t first = task->action.unit * l->micro;
+    c.input = task->in >= 0 ? e->message[task->in].data : NULL;
+    if (t->stage == 0)
+        c.input = e->tokens + first * l->time;
+    if (t->stage == l->train.place.stages - 1) {
+        c.targets = e->targets + first * l->time;
+        c.loss = e->losses + first;
+    }
+    c.output = task->out >= 0 ? e->message[task->out].data : NULL;
+    c.doutput = task->dout >= 0 ? e->message[task->dout].data : NULL;
+    c.dinput = task->din >= 0 ? e->message[task->din].data : NULL;
+    c.kept = e->activation + t->kept_at + (size_t)task->kept * t->kept;
+    if (task->held >= 0)
+        c.held = e->activation + t->held_at + (size_t)task->held * t->held;
+    c.seed = e->config.seed;
+    c.step = e->step;
+    c.first_sample = e->replica * nami_exec_samples(e) + first;
+    c.scale = e->scale;
+    return c;
+}
+
+/* The walk and the timer of each kind of computation. */
+static const struct {
+    nami_walk_kind walk;
+    nami_phase phase;
+} computing[NAMI_KINDS] = {
+    [NAMI_F] = {NAMI_WALK_F, NAMI_PHASE_F},
+    [NAMI_B] = {NAMI_WALK_B, NAMI_PHASE_B},
+    [NAMI_BI] = {NAMI_WALK_BI, NAMI_PHASE_BI},
+    [NAMI_BW] = {NAMI_WALK_BW, NAMI_PHASE_BW},
+};
+
+static double flops_of(const nami_graph *g, nami_kind kind)
+{
+    const nami_graph_sizes *s = nami_graph_bytes(g);
+    if (kind == NAMI_F)
+        return s->flops[NAMI_FORWARD];
+    double input = s->flops[NAMI_BACKWARD_INPUT] + s->rerun;
+    double weight = s->flops[NAMI_BACKWARD_WEIGHT];
+    return kind == NAMI_BI ? input : kind == NAMI_BW ? weight : input + weight;
+}
+
+static void note(nami_exec *e, const nami_task *task, nami_phase phase, double start)
+{
+    double end = nami_now();
+    nami_action a = task->action;
+    nami_prof_add(e->config.prof, phase, start, end);
+    if (e->train)
+        nami_prof_mark(e->config.prof, a.kind, a.stage, a.unit, start, end);
+}
+
+static void compute(nami_exec *e, const nami_task *task)
+{
+    const nami_share_stage *t = &e->share.stage[task->local];
+    nami_kind kind = task->action.kind;
+    bool adds = nami_semantics_of(kind)->adds_gradient;
+    nami_message_wait(e, task->in);
+    nami_message_wait(e, task->dout);
+    nami_message_wait(e, task->out);
+    nami_message_wait(e, task->din);
+    if (e->train && !e->counted &&
+        t->stage == e->config.layout->train.place.stages - 1)
+        nami_counts_wait(e);
+    double start = nami_now();
+    if (adds)
+        nami_sums_open(e, task->local);
+    const nami_graph *g = e->train ? t->train : t->evaluate;
+    nami_graph_call call = nami_exec_call(e, task->local, task);
+    nami_walk w;
+    nami_walk_begin(&w, g, computing[kind].walk, &call);
+    while (nami_walk_next(&w))
+        nami_exec_progress(e);
+    if (adds)
+        nami_sums_close(e, task->local);
+    e->config.prof->flops += flops_of(g, kind);
+    note(e, task, computing[kind].phase, start);
+}
+
+static void communicate(nami_exec *e, const nami_task *task)
+{
+    bool forward = task->action.kind == NAMI_SEND_F || task->action.kind == NAMI_RECV_B;
+    bool sends = nami_semantics_of(task->action.kind)->sends;
+    int b =
+        sends ? (forward ? task->out : task->din) : (forward ? task->dout : task->in);
+    nami_message_wait(e, b);
+    nami_message_start(e, task, b);
+}
+
+static void reduce(nami_exec *e, const nami_task *task)
+{
+    double start = nami_now();
+    nami_sums_reduce(e, task->local);
+    note(e, task, NAMI_PHASE_REDUCE, start);
+}
+
+/* The first update of the list waits for what all of them need. */
+static void update(nami_exec *e, const nami_task *task)
+{
+    if (!e->settled)
+        nami_exec_settle(e);
+    if (e->status != NAMI_OK)
+        return;
+    double start = nami_now();
+    nami_exec_update(e, task->local);
+    note(e, task, NAMI_PHASE_UPDATE, start);
+}
+
+static void carry_out(nami_exec *e, const nami_task *task)
+{
+    const nami_semantics *is = nami_semantics_of(task->action.kind);
+    if (is->compute)
+        compute(e, task);
+    else if (is->sends || is->receives)
+        communicate(e, task);
+    else if (task->action.kind == NAMI_REDUCE)
+        reduce(e, task);
+    else
+        update(e, task);
+}
+
+/* Fill the samples of this replica; those from `samples` on are padding that does not count. */
+static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
+                                const nami_exec_source *source)
+{
+    int64_t own = nami_exec_samples(e), first = e->replica * own;
+    int64_t time = e->config.layout->time;
+    int64_t real = samples - first < own ? samples - first : own;
+    real = real > 0 ? real : 0;
+    if (real > 0)
+        NAMI_TRY(source->read(source->context, number, first, real, e->host_tokens,
+                              e->host_targets));
+    for (int64_t i = real * time; i < own * time; i++) {
+        if (e->host_tokens != NULL)
+            e->host_tokens[i] = 0;
+        if (e->host_targets != NULL)
+            e->host_targets[i] = -1;
+    }
+    if (e->tokens != e->host_tokens)
+        nami_backend_copy(e->config.backend, 0, e->tokens, e->host_tokens,
+                          e->share.tokens);
+    if (e->targets != e->host_targets)
+        nami_backend_copy(e->config.backend, 0, e->targets, e->host_targets,
+                          e->share.targets);
+    return NAMI_OK;
+}
+
+/* Other ranks are on their way already: a source that fails ends the program. */
+static void begin(nami_exec *e, int64_t number, int64_t samples,
+                  const nami_exec_source *source)
+{
+    double start = nami_now();
+    if (e->host_tokens != NULL || e->host_targets != NULL) {
+        nami_status status = read_samples(e, number, samples, source);
+        if (status != NAMI_OK)
+            nami_die(status);
+    }
+    nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
+    e->step = number;
+    e->counted = e->settled = false;
+    e->status = NAMI_OK;
+    e->result = (nami_exec_result){0};
+    for (int i = 0; i < e->share.stages; i++)
+        e->sums[i].depth = e->sums[i].added = 0;
+    nami_counts_start(e);
+}
+
+static void run_list(nami_exec *e, const nami_route *route)
+{
+    int pending = nami_comm_pending(e->config.comm) - (e->counting != 0);
+    for (int64_t i = 0; i < route->count; i++)
+        carry_out(e, &route->task[i]);
+    for (int b = 0; b < e->share.buffers; b++)
+        nami_message_wait(e, b);
+    if (!e->settled)
+        nami_exec_settle(e);
+    NAMI_CHECK(nami_comm_pending(e->config.comm) == pending);
+}
+
+nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
+                           const nami_exec_source *source, nami_exec_result *out)
+{
+    nami_prof *prof = e->config.prof;
+    nami_prof_begin(prof);
+    e->train = true;
+    e->rate = rate;
+    begin(e, step, e->config.layout->batch, source);
+    run_list(e, e->share.train);
+    *out = e->result;
+    if (e->status != NAMI_OK)
+        return e->status;
+    double start = nami_now();
+    nami_exec_pack(e);
+    nami_prof_add(prof, NAMI_PHASE_UPDATE, start, nami_now());
+    return NAMI_OK;
+}
+
+nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
+                               const nami_exec_source *source, nami_exec_result *out)
+{
+    e->train = false;
+    begin(e, index, samples, source);
+    run_list(e, e->share.evaluate);
+    *out = e->result;
+    return e->status;
+}

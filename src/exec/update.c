@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* update.c - the end of a step: one loss and one norm for all ranks, then the optimiser.
+ *
+ * Every number that all ranks need comes from exactly one rank and is merged without rounding; sums are then
+ * made by every rank alike, losses by global sample, squares by parameter in model order.
+ */
+#include <math.h>
+
+#include "base/clock.h"
+#include "exec/state.h"
+
+static double *squares_of(const nami_exec *e)
+{
+    return e->merge + e->config.layout->batch;
+}
+
+static double *counts_of(const nami_exec *e)
+{
+    return squares_of(e) + e->config.model->params;
+}
+
+/* --- counted tokens --- */
+
+void nami_counts_start(nami_exec *e)
+{
+    const nami_layout *l = e->config.layout;
+    double *count = counts_of(e);
+    for (int r = 0; r < l->replicas; r++)
+        count[r] = 0;
+    int64_t words = nami_exec_samples(e) * l->time;
+    for (int64_t i = 0; e->host_targets != NULL && i < words; i++)
+        count[e->replica] += e->host_targets[i] >= 0;
+    e->counting = nami_comm_merge(e->config.comm, count, l->replicas);
+}
+
+static bool counts_ready(nami_exec *e, int number)
+{
+    (void)number;
+    return nami_comm_done(e->config.comm, &e->counting);
+}
+
+static void describe_counts(const nami_exec *e, int number, nami_text *out)
+{
+    (void)e;
+    (void)number;
+    nami_text_add(out, "the count of targets from all ranks");
+}
+
+void nami_counts_wait(nami_exec *e)
+{
+    nami_exec_wait(e, &(nami_awaited){.ready = counts_ready,
+                                      .describe = describe_counts,
+                                      .phase = NAMI_PHASE_WAIT});
+    double sum = 0;
+    for (int r = 0; r < e->config.layout->replicas; r++)
+        sum += counts_of(e)[r];
+    e->result.tokens = (int64_t)sum;
+    e->scale = sum > 0 ? 1 / sum : 0;
+    e->counted = true;
+}
+
+/* --- losses and squares --- */
+
+/* Each parameter's squares come from the owner of its first use in the first replica. */
+static void put_squares(nami_exec *e)
+{
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->owner && e->replica == 0)
+            nami_optim_squares(e->config.backend, 0, &e->kernels[i],
+                               e->config.layout->wide, h->count, nami_sums_of(e, i),
+                               &e->squares[i]);
+    }
+    nami_exec_finish_lane(e);
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->owner && e->replica == 0)
+            squares_of(e)[h->param] = e->squares[i];
+    }
+}
+
+static void put_losses(nami_exec *e)
+{
+    int64_t samples = nami_exec_samples(e), first = e->replica * samples;
+    if (e->losses == NULL)
+        return;
+    if (e->host_losses != e->losses)
+        nami_backend_copy(e->config.backend, 0, e->host_losses, e->losses,
+                          (size_t)samples * sizeof(double));
+    nami_exec_finish_lane(e);
+    for (int64_t i = 0; i < samples; i++)
+        e->merge[first + i] = e->host_losses[i];
+}
+
+static bool merge_ready(nami_exec *e, int number)
+{
+    (void)number;
+    return nami_comm_done(e->config.comm, &e->merging);
+}
+
+static void describe_merge(const nami_exec *e, int number, nami_text *out)
+{
+    (void)e;
+    (void)number;
+    nami_text_add(out, "losses and gradient norms from all ranks");
+}
+
+static void merge_all(nami_exec *e)
+{
+    int count = (int)e->config.layout->batch + e->config.model->params;
+    double start = nami_now();
+    for (int i = 0; i < count; i++)
+        e->merge[i] = 0;
+    put_losses(e);
+    if (e->train)
+        put_squares(e);
+    nami_prof_add(e->config.prof, NAMI_PHASE_UPDATE, start, nami_now());
+    e->merging = nami_comm_merge(e->config.comm, e->merge, count);
+    nami_exec_wait(e, &(nami_awaited){.ready = merge_ready,
+                                      .describe = describe_merge,
+                                      .phase = NAMI_PHASE_WAIT});
+}
+
+/* Every rank finds the same, so all fail alike. */
+static nami_status judge(const nami_exec *e)
+{
+    const nami_exec_result *r = &e->result;
+    if (r->tokens == 0)
+        return nami_fail(NAMI_EINPUT, "step %lld: no target of the batch counts",
+                         (long long)e->step);
+    if (!isfinite(r->loss))
+        return nami_fail(NAMI_ENUMERIC,
+                         "step %lld: the loss is %g, not a finite number",
+                         (long long)e->step, r->loss);
+    for (int i = 0; e->train && i < e->config.model->params; i++) {
+        if (!isfinite(squares_of(e)[i]))
+            return nami_fail(NAMI_ENUMERIC,
+                             "step %lld: the gradient of %s is not finite",
+                             (long long)e->step, e->config.model->param[i].name);
+    }
+    return NAMI_OK;
+}
+
+void nami_exec_settle(nami_exec *e)
+{
+    double loss = 0, squares = 0;
+    if (e->train)
+        nami_sums_settle(e);
+    if (!e->counted)
+        nami_counts_wait(e);
+    merge_all(e);
+    for (int64_t i = 0; i < e->config.layout->batch; i++)
+        loss += e->merge[i];
+    for (int i = 0; i < e->config.model->params; i++)
+        squares += squares_of(e)[i];
+    e->result.loss = loss / (double)e->result.tokens;
+    e->result.norm = sqrt(squares);
+    e->clip = nami_optim_clip(e->config.optim, e->result.norm);
+    e->status = judge(e);
+    e->settled = true;
+}
+
+/* --- optimiser --- */
+
+void nami_exec_update(nami_exec *e, int local)
+{
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->local != local)
+            continue;
+        char *m = e->state + h->at;
+        nami_optim_item item = {.count = h->count,
+                                .decay = e->config.model->param[h->param].decay,
+                                .w = e->parameter + h->at,
+                                .m = m,
+                                .v =
+                                    e->share.states > 1 ? m + e->share.parameter : NULL,
+                                .g = nami_sums_of(e, i)};
+        nami_optim_update(e->config.optim, e->config.backend, 0, &e->kernels[i],
+                          e->config.layout->wide, &item, e->rate, e->clip, e->step);
+        nami_exec_progress(e);
+    }
+}
+
+void nami_exec_pack(nami_exec *e)
+{
+    for (int i = 0; i < e->share.stages; i++) {
+        nami_graph_call call = nami_exec_call(e, i, NULL);
+        nami_walk w;
+        nami_walk_begin(&w, e->share.stage[i].train, NAMI_WALK_PACK, &call);
+        while (nami_walk_next(&w))
+            nami_exec_progress(e);
+    }
+    nami_exec_finish_lane(e);
+}
