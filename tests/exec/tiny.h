@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+/* tiny.h - a small GPT of odd sizes, its samples, and runs of it under any layout. */
+#ifndef NAMI_TESTS_EXEC_TINY_H
+#define NAMI_TESTS_EXEC_TINY_H
+
+#include "../comm/mpi_test.h"
+
+#include "base/rng.h"
+#include "exec/exec.h"
+
+enum { TINY_VOCABULARY = 37, TINY_TIME = 7, TINY_STEPS = 20 };
+
+/* What numbers may depend on. */
+typedef struct tiny_problem {
+    const char *backend;
+    nami_dtype act;
+    bool tied, recompute;
+    double dropout, clip;
+    int batch, micros, partials;
+    int optimizer; /* nami_optimizer */
+    int steps;
+} tiny_problem;
+
+/* What they must not depend on. */
+typedef struct tiny_way {
+    const char *schedule;
+    int positions, waves, chunks, replicas;
+} tiny_way;
+
+/* What comes out. */
+typedef struct tiny_outcome {
+    double loss[TINY_STEPS], norm[TINY_STEPS];
+    double valid;       /* loss of an evaluation behind the last step */
+    int64_t parameters; /* checksum of all parameters and states */
+} tiny_outcome;
+
+static inline nami_model *tiny_model(const tiny_problem *p)
+{
+    nami_model *m = NULL;
+    nami_model_options o = {.layers = 8,
+                            .width = 12,
+                            .heads = 3,
+                            .context = TINY_TIME,
+                            .vocabulary = TINY_VOCABULARY,
+                            .tied = p->tied,
+                            .bias = true};
+    assert_ok(nami_model_new(&o, p->dropout, &m));
+    return m;
+}
+
+static inline nami_optim_options tiny_optim(const tiny_problem *p)
+{
+    return (nami_optim_options){.optimizer = p->optimizer,
+                                .lr = 1e-2,
+                                .beta1 = 0.9,
+                                .beta2 = 0.95,
+                                .momentum = 0.9,
+                                .eps = 1e-8,
+                                .decay = 0.1,
+                                .clip = p->clip};
+}
+
+/* Text of period 5 with noise that depends on step, sample and place alone. */
+static inline int32_t tiny_token(int64_t step, int64_t sample, int64_t t)
+{
+    uint64_t noise = nami_mix(nami_mix((uint64_t)step, (uint64_t)sample), (uint64_t)t);
+    return noise % 4 == 0 ? (int32_t)(noise / 4 % TINY_VOCABULARY)
+                          : (int32_t)((sample + t) % 5 * 7);
+}
+
+static inline nami_status tiny_read(void *context, int64_t step, int64_t first,
+                                    int64_t count, int32_t *token, int32_t *target)
+{
+    (void)context;
+    for (int64_t i = 0; i < count * TINY_TIME; i++) {
+        int64_t s = first + i / TINY_TIME, t = i % TINY_TIME;
+        if (token != NULL)
+            token[i] = tiny_token(step, s, t);
+        if (target != NULL)
+            target[i] = tiny_token(step, s, t + 1);
+    }
+    return NAMI_OK;
+}
+
+static inline nami_status tiny_layout(const tiny_problem *p, const tiny_way *w,
+                                      const nami_model *m, nami_layout *out)
+{
+    nami_layout_request r = {.recipe = {.positions = w->positions,
+                                        .waves = w->waves,
+                                        .chunks = w->chunks,
+                                        .slices = 1},
+                             .batch = p->batch,
+                             .microbatches = p->micros,
+                             .replicas = w->replicas,
+                             .partials = p->partials,
+                             .act = p->act,
+                             .recompute = p->recompute};
+    NAMI_TRY(nami_recipe_preset(&r.recipe, w->schedule));
+    r.recipe.microbatches = p->micros / w->replicas;
+    return nami_layout_make(&r, m, out);
+}
+
+/* FNV-1a over 64-bit words is enough to tell any two bit patterns apart. */
+static inline uint64_t tiny_hash(uint64_t h, const float *x, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        h = (h ^ bits) * 0x100000001b3u;
+    }
+    return h;
+}
+
+/* What one rank holds of one array. */
+typedef struct tiny_piece {
+    int64_t hash;
+    bool held, owned;
+} tiny_piece;
+
+/* Checksum of the whole model on every rank of c; copies that a parameter has elsewhere must equal its owner's. */
+static inline int64_t tiny_checksum(nami_comm *c, nami_exec *e, const nami_model *m,
+                                    int states)
+{
+    int ranks = nami_comm_size(c), arrays = m->params * (states + 1);
+    size_t bytes = (size_t)arrays * sizeof(tiny_piece);
+    tiny_piece *own = calloc(1, bytes), *all = calloc((size_t)ranks, bytes);
+    for (int i = 0; i < arrays; i++) {
+        int param = i / (states + 1);
+        const float *x = nami_exec_array(e, param, i % (states + 1), &own[i].owned);
+        own[i].held = x != NULL;
+        if (x != NULL)
+            own[i].hash = (int64_t)tiny_hash(0xcbf29ce484222325u, x,
+                                             nami_shape_count(&m->param[param].shape));
+    }
+    nami_comm_gather(c, own, bytes, all);
+    uint64_t sum = 0;
+    for (int i = 0; i < arrays; i++) {
+        int owner = -1;
+        for (int r = 0; r < ranks; r++) {
+            if (!all[r * arrays + i].owned)
+                continue;
+            assert_int_equal(owner, -1);
+            owner = r;
+        }
+        assert_true(owner >= 0);
+        for (int r = 0; r < ranks; r++) {
+            if (all[r * arrays + i].held)
+                assert_int_equal(all[r * arrays + i].hash,
+                                 all[owner * arrays + i].hash);
+        }
+        sum = nami_mix(sum, (uint64_t)all[owner * arrays + i].hash);
+    }
+    free(own);
+    free(all);
+    return (int64_t)sum;
+}
+
+/* Train `p` the way `w` on all ranks of c. */
+static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
+                                    const tiny_way *w)
+{
+    tiny_outcome out = {0};
+    nami_model *m = tiny_model(p);
+    nami_optim_options optim = tiny_optim(p);
+    nami_backend *b = NULL;
+    nami_layout layout;
+    nami_exec *e = NULL;
+    nami_prof prof;
+    nami_exec_source source = {.read = tiny_read};
+    assert_ok(nami_backend_open(p->backend, 1, p->act, &b));
+    assert_ok(tiny_layout(p, w, m, &layout));
+    nami_prof_open(&prof, 0);
+    nami_exec_config config = {.comm = c,
+                               .backend = b,
+                               .model = m,
+                               .optim = &optim,
+                               .layout = &layout,
+                               .seed = 5,
+                               .stall_seconds = 60,
+                               .prof = &prof};
+    assert_ok(nami_exec_new(&config, &e));
+    for (int i = 0; i < p->steps; i++) {
+        nami_exec_result r;
+        assert_ok(nami_exec_step(e, i, 1e-2, &source, &r));
+        out.loss[i] = r.loss;
+        out.norm[i] = r.norm;
+        assert_int_equal(r.tokens, p->batch * TINY_TIME);
+    }
+    nami_exec_result r;
+    assert_ok(nami_exec_evaluate(e, 1000, p->batch - 1, &source, &r));
+    assert_int_equal(r.tokens, (p->batch - 1) * TINY_TIME);
+    out.valid = r.loss;
+    out.parameters = tiny_checksum(c, e, m, nami_optim_states(&optim));
+    nami_exec_free(e);
+    nami_prof_close(&prof);
+    nami_layout_free(&layout);
+    nami_backend_close(b);
+    nami_model_free(m);
+    return out;
+}
+
+/* The same on one rank, without a pipeline; known on all ranks. */
+static inline tiny_outcome tiny_reference(const tiny_problem *p)
+{
+    tiny_outcome out = {0};
+    if (rank == 0) {
+        nami_comm *alone = nami_comm_alone(world);
+        out = tiny_run(alone, p,
+                       &(tiny_way){.schedule = "gpipe",
+                                   .positions = 1,
+                                   .waves = 1,
+                                   .chunks = 1,
+                                   .replicas = 1});
+        nami_comm_close(alone);
+    }
+    nami_comm_broadcast(world, &out, sizeof out, 0);
+    return out;
+}
+
+#endif
