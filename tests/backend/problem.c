@@ -136,7 +136,7 @@ static nami_outcome run_norm(nami_backend *b, const nami_problem *p)
         put(act, x, 0, p->poison);
     a.x = x;
     a.w = fresh(&j, "w", w, width, 1);
-    a.b = fresh(&j, "b", w, width, 1);
+    a.b = p->bare ? NULL : fresh(&j, "b", w, width, 1);
     a.dy = fresh(&j, "dy", act, n * width, 1);
     a.add = p->bare ? NULL : fresh(&j, "add", act, n * width, 1);
     a.y = result(&j, "y", act, n * width, 0);
@@ -146,6 +146,10 @@ static nami_outcome run_norm(nami_backend *b, const nami_problem *p)
     a.dw = result(&j, "dw", w, width, 1);
     go(&j, NAMI_NORM_F, &a, NULL);
     go(&j, NAMI_NORM_BI, &a, NULL);
+    if (p->bare) {
+        go(&j, NAMI_NORM_BW, &a, NULL);
+        return done(&j);
+    }
     void *db =
         nami_backend_alloc(b, NAMI_MEM_OTHER, (size_t)width * nami_dtype_size(w));
     for (int64_t c = 0; c < width; c++)

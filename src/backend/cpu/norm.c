@@ -55,10 +55,10 @@ NAMI_INLINE void norm_f_body(nami_dtype act, const nami_arg_norm *a, int64_t fir
         for (int64_t c = 0; c < width; c += NAMI_VL) {
             const int64_t lanes = width - c;
             const nami_vf hat = (nami_vget(act, a->x, at + c, lanes) - mean) * rstd;
-            nami_vput(act, a->y, at + c,
-                      hat * nami_vget(NAMI_F32, a->w, c, lanes) +
-                          nami_vget(NAMI_F32, a->b, c, lanes),
-                      lanes);
+            nami_vf y = hat * nami_vget(NAMI_F32, a->w, c, lanes);
+            if (a->b)
+                y += nami_vget(NAMI_F32, a->b, c, lanes);
+            nami_vput(act, a->y, at + c, y, lanes);
         }
     }
 }
@@ -127,8 +127,9 @@ NAMI_INLINE void norm_bw_vector(nami_dtype act, const nami_arg_norm *a, int64_t 
                                 int64_t lanes)
 {
     const float *mean = a->mean, *rstd = a->rstd;
-    nami_vf dw = nami_vget(NAMI_F32, a->dw, c, lanes),
-            db = nami_vget(NAMI_F32, a->db, c, lanes);
+    nami_vf dw = nami_vget(NAMI_F32, a->dw, c, lanes), db = {0};
+    if (a->db)
+        db = nami_vget(NAMI_F32, a->db, c, lanes);
     for (int64_t first = 0; first < a->n; first += BLOCK) {
         const int64_t end = first + BLOCK < a->n ? first + BLOCK : a->n;
         nami_vf bw = {0}, bb = {0};
@@ -142,7 +143,8 @@ NAMI_INLINE void norm_bw_vector(nami_dtype act, const nami_arg_norm *a, int64_t 
         db += bb;
     }
     nami_vput(NAMI_F32, a->dw, c, dw, lanes);
-    nami_vput(NAMI_F32, a->db, c, db, lanes);
+    if (a->db)
+        nami_vput(NAMI_F32, a->db, c, db, lanes);
 }
 
 NAMI_INLINE void norm_bw_body(nami_dtype act, const nami_arg_norm *a, int64_t first,
