@@ -12,6 +12,8 @@
 const nami_command *const nami_cli_commands[] = {
     &nami_cli_simulate,
     &nami_cli_verify,
+    &nami_cli_import,
+    &nami_cli_baseline,
     &nami_cli_info,
     NULL,
 };

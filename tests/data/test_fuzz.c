@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* test_fuzz.c - mutated inputs: an importer either refuses with a sentence or writes a sound set. */
+#include "data/files.h"
+
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/rng.h"
+
+#define SECONDS 4.0 /* at most for one format */
+
+/* Random numbers of one trial. */
+typedef struct dice {
+    uint64_t key, index;
+} dice;
+
+static size_t roll(dice *d, size_t n)
+{
+    return (size_t)(nami_uniform(d->key, d->index++) * (double)n);
+}
+
+/* Change `p` of *bytes bytes, room for 4096: bits, whole words, cuts, repeats. */
+static void mutate(unsigned char *p, size_t *bytes, dice *d)
+{
+    static const uint32_t extreme[] = {0,          1,          0x7fffffff, 0x80000000,
+                                       0xffffffff, 0x80000001, 0x00010000, 0xfffffffe};
+    for (size_t n = 1 + roll(d, 4); n > 0; n--) {
+        size_t at = roll(d, *bytes + 1), word = 4 * roll(d, 4), add = roll(d, 64);
+        switch (roll(d, 6)) {
+        case 0:
+            if (at < *bytes)
+                p[at] ^= (unsigned char)(1u << roll(d, 8));
+            break;
+        case 1:
+            *bytes = at;
+            break;
+        case 2: /* a word of the header */
+            if (word + 4 <= *bytes)
+                memcpy(p + word, &extreme[roll(d, 8)], 4);
+            break;
+        case 3: /* a word anywhere */
+            if (at + 4 <= *bytes)
+                memcpy(p + at, &extreme[roll(d, 8)], 4);
+            break;
+        case 4: /* repeat a piece */
+            if (at + add <= *bytes && *bytes + add <= 4096) {
+                memmove(p + at + add, p + at, *bytes - at);
+                *bytes += add;
+            }
+            break;
+        default:
+            if (at < *bytes)
+                p[at] = (unsigned char)roll(d, 256);
+        }
+    }
+}
+
+/* The set must open, which verifies checksum and range. */
+static void expect_sound(const char *path)
+{
+    nami_data *d;
+    assert_ok(nami_data_open(NULL, path, 1, 0, &d));
+    nami_data_close(d);
+}
+
+/* Mutate the file `valid` again and again. */
+static void fuzz(nami_import_format format, const char *name,
+                 const unsigned char *valid, size_t size, uint64_t seed)
+{
+    double end = nami_now() + SECONDS;
+    char in[512], out[512];
+    int trials = 0, taken = 0;
+    nami_test_path(out, "out.h5");
+    for (; trials < 1500 && nami_now() < end; trials++) {
+        unsigned char p[4096];
+        dice d = {nami_mix(seed, (uint64_t)trials), 0};
+        size_t bytes = size;
+        memcpy(p, valid, size);
+        mutate(p, &bytes, &d);
+        put(in, name, p, bytes);
+        nami_status status = import_one(format, in, out, trials % 3 ? 0 : 0.5,
+                                        format == NAMI_IMPORT_NANOGPT ? 30000 : 0);
+        if (status == NAMI_OK) {
+            taken++;
+            expect_sound(trials % 3 ? out
+                                    : nami_test_path((char[512]){0}, "out-train.h5"));
+        } else if (status != NAMI_EINPUT || !*nami_fail_text()) {
+            fail_msg("trial %d: status %d: %s", trials, (int)status, nami_fail_text());
+        }
+        nami_fail_clear();
+    }
+    print_message("%d trials, %d taken\n", trials, taken);
+    assert_in_range(trials, 20, 1500);
+    assert_in_range(taken, 1, trials);
+    assert_int_equal(count_files("tmp"), 0);
+}
+
+static void test_text(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(51);
+    fuzz(NAMI_IMPORT_TEXT, "in", (const unsigned char *)"In the beginning", 16, seed);
+}
+
+static void test_gz(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(52);
+    unsigned char text[3000], file[4096];
+    char gz[512];
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = (unsigned char)(i % 7 + i % 13 * 3);
+    FILE *f = fopen(put_gz(gz, "valid.gz", text, sizeof text), "rb");
+    size_t bytes = fread(file, 1, 2048, f);
+    fclose(f);
+    fuzz(NAMI_IMPORT_TEXT, "in.gz", file, bytes, seed);
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(53);
+    uint16_t token[300];
+    size_t bytes;
+    for (size_t i = 0; i < 300; i++)
+        token[i] = (uint16_t)(i * 97);
+    unsigned char *file = shard(token, 300, &bytes);
+    fuzz(NAMI_IMPORT_LLMC, "in", file, bytes, seed);
+    fuzz(NAMI_IMPORT_NANOGPT, "in", file + 1024, bytes - 1024, seed);
+    nami_free(file);
+}
+
+/* A data set with mutated bytes opens with its tokens unchanged, or is refused. */
+static void test_set(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(54);
+    char in[512], out[512];
+    uint16_t token[16], want[16];
+    unsigned char valid[4096], p[4096];
+    put(in, "in", "In the beginning", 16);
+    for (int i = 0; i < 16; i++)
+        want[i] = (unsigned char)"In the beginning"[i];
+    assert_ok(import_one(NAMI_IMPORT_TEXT, in, nami_test_path(out, "set.h5"), 0, 0));
+    FILE *f = fopen(out, "rb");
+    size_t size = fread(valid, 1, sizeof valid, f);
+    fclose(f);
+    double end = nami_now() + SECONDS;
+    int trials = 0, taken = 0;
+    for (; trials < 1500 && nami_now() < end; trials++) {
+        nami_data *d;
+        dice roll_of = {nami_mix(seed, (uint64_t)trials), 0};
+        size_t bytes = size;
+        memcpy(p, valid, size);
+        mutate(p, &bytes, &roll_of);
+        put(out, "set.h5", p, bytes);
+        nami_status status = nami_data_open(NULL, out, 1, 0, &d);
+        if (status == NAMI_OK && nami_data_tokens(d) == 16) {
+            taken++;
+            assert_ok(nami_data_slab(d, 0, 16, token));
+            assert_memory_equal(token, want, sizeof want);
+        } else if (!*nami_fail_text()) {
+            fail_msg("trial %d: status %d without a sentence", trials, (int)status);
+        }
+        nami_data_close(status == NAMI_OK ? d : NULL);
+        nami_fail_clear();
+    }
+    print_message("%d trials, %d taken\n", trials, taken);
+    assert_in_range(taken, 1, trials - 1);
+}
+
+int main(void)
+{
+    nami_log_level(NAMI_WARNING);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_gz),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_set),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}
