@@ -10,12 +10,8 @@
 
 /* In the order of `nami --help`. */
 const nami_command *const nami_cli_commands[] = {
-    &nami_cli_simulate,
-    &nami_cli_verify,
-    &nami_cli_import,
-    &nami_cli_baseline,
-    &nami_cli_info,
-    NULL,
+    &nami_cli_simulate, &nami_cli_verify, &nami_cli_import,
+    &nami_cli_baseline, &nami_cli_info,   NULL,
 };
 
 static const nami_command *find_command(const char *name)

@@ -35,6 +35,7 @@ static void make(const char *path, int64_t tokens, int64_t vocabulary, fault f)
     uint32_t sum = 0;
     nami_store *s;
     char text[32];
+    nami_comm_barrier(world); /* nobody has the last one open */
     if (rank == 0) {
         assert_ok(nami_store_create(NULL, path, &s));
         assert_ok(nami_store_define(
