@@ -90,7 +90,7 @@ static nami_status open_sets(baseline *b)
     }
     NAMI_TRY(nami_data_open(NULL, b->train_path, 1, 0, &b->train));
     b->train_tokens = nami_data_tokens(b->train);
-    if (strcmp(nami_data_kind(b->train), nami_data_kind(b->data)) ||
+    if (strcmp(nami_data_kind(b->train), nami_data_kind(b->data)) != 0 ||
         nami_data_vocabulary(b->train) != nami_data_vocabulary(b->data))
         return nami_fail(
             NAMI_EINPUT, "%s and %s have different tokens (%s of %lld, %s of %lld)",

@@ -150,7 +150,7 @@ static nami_status compare_sums(const nami_data *d, const uint32_t *sum, int siz
     }
     char text[32];
     snprintf(text, sizeof text, "crc32:%08x", (unsigned)all);
-    if (strcmp(text, d->sum))
+    if (strcmp(text, d->sum) != 0)
         return nami_fail(NAMI_EINPUT,
                          "%s is damaged: its tokens have checksum %s, expected %s",
                          d->path, text, d->sum);

@@ -37,7 +37,7 @@ typedef struct work {
 nami_import_format nami_import_find(const char *name)
 {
     int i = 0;
-    while (names[i] && strcmp(names[i], name))
+    while (names[i] && strcmp(names[i], name) != 0)
         i++;
     return (nami_import_format)i;
 }
