@@ -117,7 +117,7 @@ nami_status nami_sink_publish(nami_sink *s)
     s->temporary = NULL;
     nami_log(NAMI_INFO, "%s: %lld tokens, vocabulary %lld, crc32 %08x", s->path,
              (long long)s->tokens, (long long)s->vocabulary, (unsigned)s->sum);
-    return NAMI_OK;
+    return nami_store_sync_directory(s->path);
 }
 
 void nami_sink_close(nami_sink *s)

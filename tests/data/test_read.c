@@ -39,7 +39,7 @@ static void make(const char *path, int64_t tokens, int64_t vocabulary, fault f)
     if (rank == 0) {
         assert_ok(nami_store_create(NULL, path, &s));
         assert_ok(nami_store_define(
-            s, "/tokens", width == 1 ? NAMI_STORE_U8 : NAMI_STORE_U16, 1, &tokens, 0));
+            s, "/tokens", width == 1 ? NAMI_STORE_U8 : NAMI_STORE_U16, 1, &tokens));
         for (int64_t at = 0; at < tokens; at += block) {
             int64_t n = tokens - at < block ? tokens - at : block;
             for (int64_t i = 0; i < n; i++) {
@@ -187,7 +187,7 @@ static void test_other_files(void **state)
             assert_ok(nami_store_create(NULL, path, &s));
             assert_ok(nami_store_define(s, kind == 0 ? "/weights" : "/tokens",
                                         kind == 1 ? NAMI_STORE_F32 : NAMI_STORE_U8,
-                                        kind == 2 ? 2 : 1, extent, 0));
+                                        kind == 2 ? 2 : 1, extent));
             assert_ok(nami_store_close(s));
         }
         nami_comm_barrier(world);
