@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# baseline.sh - nami baseline: published values on real text where it is installed, and bad input.
+# test_baseline.sh - nami baseline: published values on real text where it is installed, and bad input.
 cd "$NAMI_SCRATCH" || exit 99
 failed=0
 nami=$NAMI_PROGRAM

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# import.sh - nami import from the command line: pipes, exit codes, a full disk, an interrupted run.
+# test_import.sh - nami import from the command line: pipes, exit codes, a full disk, an interrupted run.
 cd "$NAMI_SCRATCH" || exit 99
 failed=0
 
