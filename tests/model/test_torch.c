@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* test_torch.c - the whole GPT against PyTorch: logits, loss, every gradient, parameters after ten AdamW steps.
+ *
+ * The numbers were made in double by validation/torch/reference.py; shapes, formulas and constants here are its.
+ */
+#include <math.h>
+
+#include "chain.h"
+#include "nami_test.h"
+#include "optim/optim.h"
+
+enum { BATCH = 3, TIME = 11, STEPS = 10, COUNT = BATCH * TIME, VOCABULARY = 37 };
+static const double rate = 3e-3;
+
+static uint32_t hash(uint64_t k, uint64_t i)
+{
+    uint64_t x = (i * 2654435761U + (k + 1) * 40503U * 65537U + 12345U) & 0xffffffffU;
+    x ^= x >> 15;
+    x = x * 2246822519U & 0xffffffffU;
+    return (uint32_t)(x ^ x >> 13);
+}
+
+/* A file of numbers: blocks "NAME COUNT" and then the numbers. */
+typedef struct numbers {
+    char *text;
+} numbers;
+
+static numbers read_numbers(const char *name)
+{
+    char path[512];
+    FILE *f = fopen(nami_test_source(path, name), "rb");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 0, SEEK_END), 0);
+    long size = ftell(f);
+    rewind(f);
+    numbers n = {nami_calloc(NAMI_MEM_OTHER, (size_t)size + 1, 1)};
+    assert_int_equal(fread(n.text, 1, (size_t)size, f), size);
+    fclose(f);
+    return n;
+}
+
+/* Compare `count` numbers of block `name` with ours; `tolerance` is relative to the block's largest. */
+static void compare(const numbers *n, const char *name, nami_dtype d, const void *ours,
+                    int64_t count, double tolerance)
+{
+    char *head = nami_strf("\n%s %lld\n", name, (long long)count);
+    const char *block = strstr(n->text, head);
+    if (!block)
+        fail_msg("no block '%s' of %lld numbers", name, (long long)count);
+    double most = 0, worst = 0;
+    char *at = (char *)(uintptr_t)block + strlen(head);
+    for (int64_t i = 0; i < count; i++) {
+        double theirs = strtod(at, &at),
+               difference = fabs(chain_get(d, ours, i) - theirs);
+        most = fmax(most, fabs(theirs));
+        worst = difference <= worst ? worst : difference; /* NaN counts */
+    }
+    if (!(worst <= tolerance * most))
+        fail_msg("%s differs by %g of its largest number %g", name, worst / most, most);
+    nami_free(head);
+}
+
+static void fill(chain *c)
+{
+    int64_t counted = 0;
+    for (int p = 0; p < c->model->params; p++) {
+        const nami_param *q = &c->model->param[p];
+        for (int64_t e = 0; e < chain_count(c, p); e++) {
+            double u = hash((uint64_t)p, (uint64_t)e) / 4294967296.0 - 0.5;
+            chain_set(c->wide, c->param[p], e,
+                      (float)(q->init == NAMI_INIT_ONE ? 1 + u / 2 : u));
+        }
+    }
+    for (uint64_t i = 0; i < COUNT; i++) {
+        c->token[i] = (int32_t)(hash(1000, i) % VOCABULARY);
+        c->target[i] = hash(1002, i) % 8 ? (int32_t)(hash(1001, i) % VOCABULARY) : -1;
+        counted += c->target[i] >= 0;
+    }
+    c->scale = 1 / (double)counted;
+    chain_pack(c);
+}
+
+static void check_logits(const chain *c, const numbers *n, double tolerance)
+{
+    nami_graph *g;
+    assert_ok(nami_model_graph_logits(c->model, c->backend, c->o.act, BATCH, TIME, &g));
+    assert_ok(nami_graph_plan(g, false, false, false));
+    size_t bytes = (size_t)COUNT * VOCABULARY * nami_dtype_size(c->o.act);
+    nami_graph_call call = {
+        .input = c->token,
+        .output = nami_alloc(NAMI_MEM_MESSAGE, bytes),
+        .transient = nami_alloc(NAMI_MEM_TRANSIENT, nami_graph_bytes(g)->transient),
+        .packed = c->stage[0].packed,
+        .param = c->stage[0].param};
+    assert_int_equal(nami_graph_bytes(g)->packed,
+                     nami_graph_bytes(c->stage[0].graph)->packed);
+    nami_walk w = {0};
+    nami_walk_begin(&w, g, NAMI_WALK_F, &call);
+    while (nami_walk_next(&w)) {
+    }
+    compare(n, "logits", c->o.act, call.output, (int64_t)COUNT * VOCABULARY, tolerance);
+    nami_free(call.output);
+    nami_free(call.transient);
+    nami_graph_free(g);
+}
+
+/* Gradient of parameter p with its uses added, wide. */
+static void *whole_gradient(const chain *c, int p)
+{
+    int64_t count = chain_count(c, p);
+    void *g = nami_alloc(NAMI_MEM_GRADIENT, (size_t)count * nami_dtype_size(c->wide));
+    for (int64_t e = 0; e < count; e++)
+        chain_set(c->wide, g, e, chain_grad(c, p, e));
+    return g;
+}
+
+static void check_gradients(const chain *c, const numbers *n, double tolerance)
+{
+    double loss = chain_loss(c);
+    compare(n, "loss", NAMI_F64, &loss, 1, tolerance);
+    for (int p = 0; p < c->model->params; p++) {
+        char *name = nami_strf("gradient/%s", c->model->param[p].name);
+        void *g = whole_gradient(c, p);
+        compare(n, name, c->wide, g, chain_count(c, p), tolerance);
+        nami_free(g);
+        nami_free(name);
+    }
+}
+
+/* Optimiser state of all parameters. */
+typedef struct training {
+    nami_optim_options o;
+    nami_optim_kernels *kernels; /* [params] */
+    void **m, **v, **g;          /* [params] wide */
+} training;
+
+static void open_training(training *t, const chain *c)
+{
+    size_t n = (size_t)c->model->params;
+    *t = (training){.o = {.optimizer = NAMI_OPTIMIZER_ADAMW,
+                          .beta1 = 0.9,
+                          .beta2 = 0.95,
+                          .eps = 1e-4,
+                          .decay = 0.1,
+                          .clip = 0.5},
+                    .kernels = nami_calloc(NAMI_MEM_OTHER, n, sizeof *t->kernels),
+                    .m = nami_calloc(NAMI_MEM_OTHER, n, sizeof *t->m),
+                    .v = nami_calloc(NAMI_MEM_OTHER, n, sizeof *t->v),
+                    .g = nami_calloc(NAMI_MEM_OTHER, n, sizeof *t->g)};
+    for (int p = 0; p < c->model->params; p++) {
+        size_t count = (size_t)chain_count(c, p);
+        t->m[p] = nami_calloc(NAMI_MEM_OPTIMIZER, count, nami_dtype_size(c->wide));
+        t->v[p] = nami_calloc(NAMI_MEM_OPTIMIZER, count, nami_dtype_size(c->wide));
+        assert_ok(nami_optim_prepare(&t->o, c->backend, c->wide, (int64_t)count,
+                                     &t->kernels[p]));
+    }
+}
+
+static void close_training(training *t, const chain *c)
+{
+    for (int p = 0; p < c->model->params; p++) {
+        nami_free(t->m[p]);
+        nami_free(t->v[p]);
+    }
+    nami_free(t->kernels);
+    nami_free(t->m);
+    nami_free(t->v);
+    nami_free(t->g);
+}
+
+static void train_step(training *t, chain *c, int64_t step)
+{
+    double squares = 0, part;
+    nami_backend *b = c->backend;
+    chain_zero(c);
+    chain_forward(c);
+    chain_backward(c);
+    for (int p = 0; p < c->model->params; p++) {
+        t->g[p] = whole_gradient(c, p);
+        nami_backend_wait(b, nami_optim_squares(b, 0, &t->kernels[p], c->wide,
+                                                chain_count(c, p), t->g[p], &part));
+        squares += part;
+    }
+    double clip = nami_optim_clip(&t->o, sqrt(squares));
+    for (int p = 0; p < c->model->params; p++) {
+        nami_optim_item item = {.count = chain_count(c, p),
+                                .decay = c->model->param[p].decay,
+                                .w = c->param[p],
+                                .m = t->m[p],
+                                .v = t->v[p],
+                                .g = t->g[p]};
+        nami_optim_update(&t->o, b, 0, &t->kernels[p], c->wide, &item, rate, clip,
+                          step);
+        nami_free(t->g[p]);
+    }
+    chain_pack(c);
+}
+
+static void check_training(chain *c, const numbers *n, double tolerance)
+{
+    training t;
+    open_training(&t, c);
+    for (int64_t step = 0; step < STEPS; step++)
+        train_step(&t, c, step);
+    for (int p = 0; p < c->model->params; p++) {
+        char *name = nami_strf("after/%s", c->model->param[p].name);
+        compare(n, name, c->wide, c->param[p], chain_count(c, p), tolerance);
+        nami_free(name);
+    }
+    chain_forward(c);
+    double loss = chain_loss(c);
+    compare(n, "loss/after", NAMI_F64, &loss, 1, tolerance);
+    close_training(&t, c);
+}
+
+static void check(const char *backend, nami_dtype act, bool tied, double tolerance)
+{
+    nami_model_options o = {.layers = 2,
+                            .width = 12,
+                            .heads = 3,
+                            .context = 13,
+                            .vocabulary = VOCABULARY,
+                            .tied = tied,
+                            .bias = tied};
+    static const int cut[] = {0, 2, 6};
+    numbers n = read_numbers(tied ? "tests/data/torch-gpt-tied.txt"
+                                  : "tests/data/torch-gpt-untied.txt");
+    const int whole[] = {0, 6};
+    nami_model *m;
+    chain c;
+    assert_ok(nami_model_new(&o, 0, &m));
+    for (int stages = 1; stages <= 2; stages++) {
+        chain_open(&c, m,
+                   &(chain_options){.backend = backend,
+                                    .act = act,
+                                    .batch = BATCH,
+                                    .time = TIME,
+                                    .micro = 1,
+                                    .stages = stages,
+                                    .cut = stages == 1 ? whole : cut});
+        fill(&c);
+        if (stages == 1)
+            check_logits(&c, &n, tolerance);
+        chain_forward(&c);
+        chain_backward(&c);
+        check_gradients(&c, &n, tolerance);
+        check_training(&c, &n, tolerance);
+        chain_close(&c);
+    }
+    nami_model_free(m);
+    nami_free(n.text);
+}
+
+static void test_double(void **state)
+{
+    (void)state;
+    check("ref", NAMI_F64, true, 1e-8);
+    check("ref", NAMI_F64, false, 1e-8);
+}
+
+static void test_float(void **state)
+{
+    (void)state;
+    check("ref", NAMI_F32, true, 1e-5);
+    check("ref", NAMI_F32, false, 1e-5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_double),
+        cmocka_unit_test(test_float),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}
