@@ -153,6 +153,15 @@ static void test_ways_ref(void **state)
     check_ways("ref", NAMI_BF16, true, 0);
 }
 
+static void test_ways_cpu(void **state)
+{
+    (void)state;
+    check_ways("cpu", NAMI_F32, true, 0.2);
+    check_ways("cpu", NAMI_F32, false, 0);
+    check_ways("cpu", NAMI_BF16, true, 0.2);
+    check_ways("cpu", NAMI_BF16, false, 0);
+}
+
 /* Dropout masks follow seed, step and sample: another of them, other gradients. */
 static void test_masks(void **state)
 {
@@ -227,8 +236,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradient), cmocka_unit_test(test_ways_ref),
-        cmocka_unit_test(test_masks),    cmocka_unit_test(test_evaluate),
-        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_ways_cpu), cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_evaluate), cmocka_unit_test(test_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }

@@ -265,11 +265,19 @@ static void test_float(void **state)
     check("ref", NAMI_F32, false, 1e-5);
 }
 
+static void test_cpu(void **state)
+{
+    (void)state;
+    check("cpu", NAMI_F32, true, 1e-5);
+    check("cpu", NAMI_F32, false, 1e-5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_double),
         cmocka_unit_test(test_float),
+        cmocka_unit_test(test_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }

@@ -6,7 +6,7 @@
 #include "nami_test.h"
 #include "optim/optim.h"
 
-static const char *const backends[] = {"ref", NULL};
+static const char *const backends[] = {"ref", "cpu", NULL};
 
 enum { MOST = 1000 };
 

@@ -32,7 +32,8 @@ def start_again(threads):
                MALLOC_TRIM_THRESHOLD_=str(1 << 40))
     if found:
         env["LD_PRELOAD"] = found[0]
-    os.execve(sys.executable, [sys.executable] + sys.argv, env)
+    bound = ["--threads", str(threads)]  # a bound process would count its own core alone
+    os.execve(sys.executable, [sys.executable] + sys.argv + bound, env)
 
 
 def matrix_peak(torch, dtype, seconds=1.0):
