@@ -31,29 +31,37 @@ typedef struct nami_ckpt_item {
 
 /* What a checkpoint says beside arrays. Texts owned; freed with nami_ckpt_state_free. */
 typedef struct nami_ckpt_state {
-    int64_t step;      /* steps done */
-    int64_t sample;    /* global sample counter */
+    int64_t step;   /* steps done */
+    int64_t sample; /* global sample counter */
     int64_t seed;
     int64_t partials;
-    char *deck;        /* resolved deck */
+    char *deck; /* resolved deck */
     char *build;
-    char *parent;      /* path of the checkpoint this run started from, "" */
-    char *data;        /* identity of the training set: its checksum and size */
+    char *parent; /* path of the checkpoint this run started from, "" */
+    char *data;   /* identity of the training set: its checksum and size */
 } nami_ckpt_state;
 
 /* Save under directory/step-%08d.h5 and delete all but the newest `keep` valid ones. Collective.
  * Status: NAMI_EENV (full disk, file size limit, permissions): the temporary is removed, older ones stay. */
-nami_status nami_ckpt_save(nami_comm *c, const char *directory, int64_t keep, const nami_ckpt_state *state,
-                           const nami_ckpt_item *item, int items);
+nami_status nami_ckpt_save(nami_comm *c, const char *directory, int64_t keep,
+                           const nami_ckpt_state *state, const nami_ckpt_item *item,
+                           int items);
 
 /* Path of the newest valid checkpoint in `directory` (checksums verified; broken ones are named in a warning), NULL when
  * there is none. Collective. */
 nami_status nami_ckpt_newest(nami_comm *c, const char *directory, char **path);
 
+/* Read every byte of a checkpoint, shared among the ranks, and compare checksums. Collective; c NULL: this process alone.
+ * Status: NAMI_ERESTART with what is wrong. */
+nami_status nami_ckpt_verify(nami_comm *c, const char *path);
+
 /* Read the state alone, or the arrays into the items' slabs (several ranks may want the same elements; an array that is
- * missing or of another shape is NAMI_ERESTART naming it). Collective; c NULL: this process alone. */
-nami_status nami_ckpt_state_read(nami_comm *c, const char *path, nami_ckpt_state *state);
-nami_status nami_ckpt_load(nami_comm *c, const char *path, const nami_ckpt_item *item, int items);
+ * missing or of another shape is NAMI_ERESTART naming it). Collective; c NULL: this process alone.
+ * Loading verifies first, unless this process has just verified that file. */
+nami_status nami_ckpt_state_read(nami_comm *c, const char *path,
+                                 nami_ckpt_state *state);
+nami_status nami_ckpt_load(nami_comm *c, const char *path, const nami_ckpt_item *item,
+                           int items);
 void nami_ckpt_state_free(nami_ckpt_state *s);
 
 #endif
