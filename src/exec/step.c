@@ -80,8 +80,7 @@ static void compute(nami_exec *e, const nami_task *task)
     nami_message_wait(e, task->dout);
     nami_message_wait(e, task->out);
     nami_message_wait(e, task->din);
-    if (e->train && !e->counted &&
-        t->stage == e->config.layout->train.place.stages - 1)
+    if (e->train && !e->counted && t->stage == e->config.layout->train.place.stages - 1)
         nami_counts_wait(e);
     double start = nami_now();
     if (adds)
