@@ -90,13 +90,17 @@ typedef struct nami_walk {
     const nami_graph *graph;
     nami_walk_kind kind;
     nami_graph_call call;
-    int at; /* next position in the plan's list of launches */
-    int lane;
+    int at;   /* next position in the plan's list of launches */
+    int lane; /* 0 from nami_walk_begin on; the caller may change it then */
 } nami_walk;
 
 /* Begin and advance; next launches one node and says whether more are left. No allocation. Local. */
 void nami_walk_begin(nami_walk *w, const nami_graph *g, nami_walk_kind kind,
                      const nami_graph_call *call);
 bool nami_walk_next(nami_walk *w);
+
+/* What nami_walk_next is going to launch, for profiles: a node, with its *pass set; NULL at the end, and for a sum of
+ * two gradients. Local. */
+const nami_node *nami_walk_peek(const nami_walk *w, nami_pass *pass);
 
 #endif

@@ -5,7 +5,7 @@
 void nami_walk_begin(nami_walk *w, const nami_graph *g, nami_walk_kind kind,
                      const nami_graph_call *call)
 {
-    *w = (nami_walk){.graph = g, .kind = kind, .call = *call, .lane = w->lane};
+    *w = (nami_walk){.graph = g, .kind = kind, .call = *call};
 }
 
 /* Start of each region in this call. */
@@ -104,4 +104,13 @@ bool nami_walk_next(nami_walk *w)
     if (w->at < l->count)
         launch(w, &l->item[w->at++]);
     return w->at < l->count;
+}
+
+const nami_node *nami_walk_peek(const nami_walk *w, nami_pass *pass)
+{
+    const nami_launches *l = &w->graph->list[w->kind];
+    if (w->at >= l->count || l->item[w->at].node < 0)
+        return NULL;
+    *pass = l->item[w->at].pass;
+    return &w->graph->node[l->item[w->at].node];
 }
