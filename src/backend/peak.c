@@ -28,7 +28,7 @@ static double best_rate(nami_backend *b, nami_kernel kernel, nami_arg_linear a,
         nami_backend_prepare(b, kernel, &a, &p) != NAMI_OK)
         return 0;
     void *scratch = zeros(b, p->scratch > pack->scratch ? p->scratch : pack->scratch);
-    void *packed_f = zeros(b, p->packed_f), *packed_b = zeros(b, p->packed_b);
+    void *packed_f = zeros(b, pack->packed_f), *packed_b = zeros(b, pack->packed_b);
     a.scratch = scratch;
     a.packed_f = packed_f;
     a.packed_b = packed_b;
