@@ -342,7 +342,8 @@ typedef struct stage {
 
 static void poison(void *p, size_t bytes)
 {
-    memset(p, 0xff, bytes); /* NaN in every type */
+    if (bytes > 0)
+        memset(p, 0xff, bytes); /* NaN in every type */
 }
 
 static void open_stage(stage *s, nami_graph *g, bool split, bool recompute)
