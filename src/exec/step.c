@@ -147,6 +147,8 @@ static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
     int64_t time = e->config.layout->time;
     int64_t real = samples - first < own ? samples - first : own;
     real = real > 0 ? real : 0;
+    nami_exec_finish_lane(
+        e); /* nothing reads the samples of the step before any more */
     if (real > 0)
         NAMI_TRY(source->read(source->context, number, first, real, e->host_tokens,
                               e->host_targets));
