@@ -9,6 +9,9 @@ double nami_now(void);
 /* Give up the processor for about `seconds`. Local. */
 void nami_sleep(double seconds);
 
+/* Give up the processor until nami_now reaches `moment`, to about a microsecond where cores are free. Local. */
+void nami_sleep_until(double moment);
+
 /* UTC as "2026-01-31T12:00:00Z" into buf[32]; returns buf. Local. */
 const char *nami_utc(char buf[32]);
 

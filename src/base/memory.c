@@ -51,7 +51,12 @@ static void count_up(nami_tag tag, size_t bytes)
     size_t old = atomic_load(&peak[tag]);
     while (sum > old && !atomic_compare_exchange_weak(&peak[tag], &old, sum))
         ;
-    atomic_fetch_add(&blocks, 1);
+}
+
+void nami_memory_note(nami_tag tag, ptrdiff_t bytes)
+{
+    NAMI_CHECK(tag >= 0 && tag < NAMI_MEM_TAGS);
+    count_up(tag, (size_t)bytes); /* the sum wraps around to a smaller one */
 }
 
 /* `bytes` and room for the header before them; the block starts at base + alignment. */
@@ -72,6 +77,7 @@ static void *take(nami_tag tag, size_t bytes, size_t alignment)
     *(head *)(void *)(block - LINE) =
         (head){.base = base, .bytes = bytes, .tag = tag, .magic = alive};
     count_up(tag, bytes);
+    atomic_fetch_add(&blocks, 1);
     return block;
 }
 

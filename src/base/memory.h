@@ -35,6 +35,9 @@ void *nami_realloc(nami_tag tag, void *old, size_t bytes);
 /* Give back; NULL allowed. Local. */
 void nami_free(void *block);
 
+/* Count `bytes` more of a device's own memory under `tag` (negative: fewer). Local. */
+void nami_memory_note(nami_tag tag, ptrdiff_t bytes);
+
 /* Bytes asked for under `tag` now, and the most so far. Local. */
 size_t nami_memory_now(nami_tag tag);
 size_t nami_memory_peak(nami_tag tag);
