@@ -6,8 +6,8 @@
 #include "backend/query.h"
 #include "base/clock.h"
 
-static const nami_backend_type *const backend_list[] = {&nami_backend_ref,
-                                                        &nami_backend_cpu};
+static const nami_backend_type *const backend_list[] = {
+    &nami_backend_ref, &nami_backend_cpu, &nami_backend_emu};
 
 enum { BACKENDS = sizeof backend_list / sizeof backend_list[0] };
 
@@ -33,6 +33,7 @@ static const char *const kernel_names[NAMI_KERNELS] = {
     [NAMI_SQUARES] = "squares",
     [NAMI_ADAMW] = "adamw",
     [NAMI_SGD] = "sgd",
+    [NAMI_WAIT] = "wait",
 };
 
 const char *nami_kernel_name(nami_kernel k)
@@ -52,8 +53,8 @@ static nami_status unknown(const char *name)
     return status;
 }
 
-nami_status nami_backend_open(const char *name, int threads, nami_dtype act,
-                              nami_backend **out)
+nami_status nami_backend_open_with(const char *name, const nami_backend_config *c,
+                                   nami_backend **out)
 {
     *out = NULL;
     const nami_backend_type *type = NULL;
@@ -62,20 +63,27 @@ nami_status nami_backend_open(const char *name, int threads, nami_dtype act,
             type = backend_list[i];
     if (!type)
         return unknown(name);
-    if (threads < 1)
+    if (c->threads < 1)
         return nami_fail(NAMI_EINPUT, "backend %s: %d threads, expected at least 1",
-                         name, threads);
+                         name, c->threads);
     nami_backend *b = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *b);
     b->type = type;
-    b->threads = threads;
-    b->act = act;
-    const nami_status status = type->open(b);
+    b->threads = c->threads;
+    b->act = c->act;
+    const nami_status status = type->open(b, c);
     if (status != NAMI_OK) {
         nami_free(b);
         return status;
     }
     *out = b;
     return NAMI_OK;
+}
+
+nami_status nami_backend_open(const char *name, int threads, nami_dtype act,
+                              nami_backend **out)
+{
+    return nami_backend_open_with(
+        name, &(nami_backend_config){.threads = threads, .act = act}, out);
 }
 
 void nami_backend_close(nami_backend *b)
@@ -130,4 +138,15 @@ void nami_backend_wait(nami_backend *b, nami_event e)
 {
     while (!nami_backend_done(b, e))
         nami_sleep(1e-6);
+}
+
+nami_event nami_backend_mark(nami_backend *b, int lane)
+{
+    return b->type->mark ? b->type->mark(b, lane) : 0;
+}
+
+double nami_backend_moment(nami_backend *b, nami_event mark)
+{
+    NAMI_CHECK(mark != 0);
+    return b->type->moment(b, mark);
 }

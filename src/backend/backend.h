@@ -27,9 +27,19 @@ typedef struct nami_prepared {
 
 typedef struct nami_backend nami_backend;
 
+struct nami_emu_options;
+
+/* What a backend is opened with. */
+typedef struct nami_backend_config {
+    int threads;     /* that one kernel may use, >= 1 */
+    nami_dtype act;  /* type of activations */
+    uint64_t number; /* of this process in its run: imitated delays differ by it */
+    const struct nami_emu_options *emu; /* backend/emu/options.h; NULL: defaults */
+} nami_backend_config;
+
 typedef struct nami_backend_type {
     const char *name; /* "cpu" */
-    nami_status (*open)(nami_backend *b);
+    nami_status (*open)(nami_backend *b, const nami_backend_config *c);
     void (*close)(nami_backend *b);
     void *(*alloc)(nami_backend *b, nami_tag tag, size_t bytes);
     void (*free)(nami_backend *b, void *block);
@@ -41,6 +51,8 @@ typedef struct nami_backend_type {
     nami_event (*launch)(nami_backend *b, int lane, const nami_prepared *p,
                          const void *args);
     bool (*done)(nami_backend *b, nami_event e);
+    nami_event (*mark)(nami_backend *b, int lane); /* NULL where launch completes */
+    double (*moment)(nami_backend *b, nami_event mark);
 } nami_backend_type;
 
 struct nami_backend {
@@ -51,9 +63,13 @@ struct nami_backend {
     void *state;
 };
 
-/* Open the backend `name` (ref, cpu) with `threads` threads.
+/* Open the backend `name` (ref, cpu, emu); *c is not needed afterwards.
  *
  * Local. Status: NAMI_EINPUT unknown name; NAMI_EENV the device is not there or lacks `act` arithmetic. */
+nami_status nami_backend_open_with(const char *name, const nami_backend_config *c,
+                                   nami_backend **out);
+
+/* The same with only these two set. */
 nami_status nami_backend_open(const char *name, int threads, nami_dtype act,
                               nami_backend **out);
 void nami_backend_close(nami_backend *b);
@@ -75,6 +91,14 @@ nami_event nami_backend_launch(nami_backend *b, int lane, const nami_prepared *p
                                const void *args);
 bool nami_backend_done(nami_backend *b, nami_event e);
 void nami_backend_wait(nami_backend *b, nami_event e);
+
+/* A point on a lane, done when all before it is; 0 on a backend that is done inside launch. At most
+ * NAMI_BACKEND_MARKS marks of a lane are remembered. Local. */
+enum { NAMI_BACKEND_MARKS = 256 };
+nami_event nami_backend_mark(nami_backend *b, int lane);
+
+/* When the lane came to a mark (not 0) that is done, on the clock of nami_now. Local. */
+double nami_backend_moment(nami_backend *b, nami_event mark);
 
 /* Measured peak of matrix products on this process's threads now: FLOP/s. Takes about `seconds`. Local. */
 double nami_backend_peak(nami_backend *b, nami_dtype act, double seconds);

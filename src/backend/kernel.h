@@ -40,6 +40,7 @@ typedef enum nami_kernel {
     NAMI_SQUARES, /* sums of squares in double over blocks of 64 Ki elements, added in block order */
     NAMI_ADAMW, /* fused AdamW step over one parameter */
     NAMI_SGD,   /* SGD with momentum over one parameter */
+    NAMI_WAIT, /* takes a set time without burning a core; of an operator without work */
     NAMI_KERNELS
 } nami_kernel;
 
@@ -153,6 +154,19 @@ typedef struct nami_arg_update { /* ADAMW, SGD; over one parameter */
     double grad_scale;                   /* clip factor, g is multiplied by it */
     int64_t step;                        /* 1-based, for the bias correction */
 } nami_arg_update;
+
+typedef struct nami_arg_wait { /* one pass: exactly y, dx or dw is given */
+    nami_dtype act;
+    int64_t count; /* elements of x, y, dy, dx */
+    double
+        seconds; /* from the start of the launch to its end, its arithmetic included */
+    const void *x;  /* act */
+    const void *w;  /* [1] wide */
+    void *y;        /* = x + w[0], act */
+    const void *dy; /* act */
+    void *dx;       /* = dy, act */
+    void *dw;       /* [1] wide, += the sum of dy in order */
+} nami_arg_wait;
 
 /* Number of the attention weight of head h, row i, column j for nami_keep; rows start at multiples of 4. Local. */
 static inline int64_t nami_attention_element(int64_t time, int64_t h, int64_t i,

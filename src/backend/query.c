@@ -50,6 +50,9 @@ static nami_query whole_query(nami_kernel k, const void *args)
     const nami_arg_gelu *g = args;
     const nami_arg_vector *v = args;
     const nami_arg_update *u = args;
+    const nami_arg_wait *w = args;
+    if (k == NAMI_WAIT)
+        return (nami_query){.type = w->act, .dim = {w->count}};
     if (k == NAMI_GELU_F || k == NAMI_GELU_BI)
         return (nami_query){.type = g->act, .dim = {g->count}};
     if (k == NAMI_ADAMW || k == NAMI_SGD)

@@ -7,6 +7,7 @@
 #endif
 
 #include "backend/list.h"
+#include "backend/ref/ref.h"
 
 static const nami_cpu_kernel *const cpu_kernels[NAMI_KERNELS] = {
     [NAMI_NORM_F] = &nami_cpu_norm_f,
@@ -36,8 +37,9 @@ static void set_threads(const nami_backend *b)
 #endif
 }
 
-static nami_status cpu_open(nami_backend *b)
+static nami_status cpu_open(nami_backend *b, const nami_backend_config *c)
 {
+    (void)c;
     if (b->act != NAMI_F32 && b->act != NAMI_BF16)
         return nami_fail(NAMI_EENV, "backend cpu computes in f32 and bf16, not in %s",
                          nami_dtype_name(b->act));
@@ -167,6 +169,8 @@ static nami_event cpu_launch(nami_backend *b, int lane, const nami_prepared *p,
         nami_cpu_xent_launch(b, plan, args);
     } else if (p->kernel == NAMI_SQUARES) {
         nami_cpu_squares_launch(b, plan, args);
+    } else if (p->kernel == NAMI_WAIT) {
+        nami_ref_wait(args);
     } else {
         const nami_arg_attention *a =
             args; /* the only kernels of this kind with scratch */

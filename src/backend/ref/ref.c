@@ -27,10 +27,12 @@ static nami_ref_kernel *const ref_kernels[NAMI_KERNELS] = {
     [NAMI_SQUARES] = nami_ref_squares,
     [NAMI_ADAMW] = nami_ref_adamw,
     [NAMI_SGD] = nami_ref_sgd,
+    [NAMI_WAIT] = nami_ref_wait,
 };
 
-static nami_status ref_open(nami_backend *b)
+static nami_status ref_open(nami_backend *b, const nami_backend_config *c)
 {
+    (void)c;
     b->host = true;
     return NAMI_OK;
 }

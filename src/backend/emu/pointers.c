@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/* pointers.c - the addresses in each argument struct. */
+#include "backend/emu/pointers.h"
+
+#include <string.h>
+
+enum { MOST = 12 };
+
+/* One argument struct: its size and where its addresses are. */
+typedef struct shape {
+    size_t size;
+    int count;
+    size_t at[MOST];
+} shape;
+
+#define AT(type, field) offsetof(nami_arg_##type, field)
+
+static const shape linear = {sizeof(nami_arg_linear),
+                             12,
+                             {AT(linear, x), AT(linear, w), AT(linear, b),
+                              AT(linear, packed_f), AT(linear, packed_b), AT(linear, y),
+                              AT(linear, dy), AT(linear, add), AT(linear, dx),
+                              AT(linear, dw), AT(linear, db), AT(linear, scratch)}};
+static const shape norm = {sizeof(nami_arg_norm),
+                           11,
+                           {AT(norm, x), AT(norm, w), AT(norm, b), AT(norm, y),
+                            AT(norm, mean), AT(norm, rstd), AT(norm, dy), AT(norm, add),
+                            AT(norm, dx), AT(norm, dw), AT(norm, db)}};
+static const shape gelu = {
+    sizeof(nami_arg_gelu), 4, {AT(gelu, x), AT(gelu, y), AT(gelu, dy), AT(gelu, dx)}};
+static const shape attention = {sizeof(nami_arg_attention),
+                                6,
+                                {AT(attention, qkv), AT(attention, y),
+                                 AT(attention, lse), AT(attention, dy),
+                                 AT(attention, dqkv), AT(attention, scratch)}};
+static const shape dropout = {sizeof(nami_arg_dropout),
+                              5,
+                              {AT(dropout, x), AT(dropout, add), AT(dropout, y),
+                               AT(dropout, dy), AT(dropout, dx)}};
+static const shape embed = {sizeof(nami_arg_embed),
+                            7,
+                            {AT(embed, token), AT(embed, wte), AT(embed, wpe),
+                             AT(embed, y), AT(embed, dy), AT(embed, dwte),
+                             AT(embed, dwpe)}};
+static const shape xent = {
+    sizeof(nami_arg_xent), 3, {AT(xent, logits), AT(xent, target), AT(xent, loss)}};
+static const shape vector = {
+    sizeof(nami_arg_vector), 3, {AT(vector, a), AT(vector, b), AT(vector, sum)}};
+static const shape update = {
+    sizeof(nami_arg_update),
+    4,
+    {AT(update, w), AT(update, g), AT(update, m), AT(update, v)}};
+static const shape waiting = {
+    sizeof(nami_arg_wait),
+    6,
+    {AT(wait, x), AT(wait, w), AT(wait, y), AT(wait, dy), AT(wait, dx), AT(wait, dw)}};
+
+static const shape *const shapes[NAMI_KERNELS] = {
+    [NAMI_LINEAR_PACK] = &linear, [NAMI_LINEAR_F] = &linear,
+    [NAMI_LINEAR_BI] = &linear,   [NAMI_LINEAR_BW] = &linear,
+    [NAMI_NORM_F] = &norm,        [NAMI_NORM_BI] = &norm,
+    [NAMI_NORM_BW] = &norm,       [NAMI_GELU_F] = &gelu,
+    [NAMI_GELU_BI] = &gelu,       [NAMI_ATTENTION_F] = &attention,
+    [NAMI_DROPOUT_F] = &dropout,  [NAMI_ATTENTION_BI] = &attention,
+    [NAMI_DROPOUT_BI] = &dropout, [NAMI_EMBED_F] = &embed,
+    [NAMI_EMBED_BW] = &embed,     [NAMI_XENT_F] = &xent,
+    [NAMI_ADD] = &vector,         [NAMI_SCALE] = &vector,
+    [NAMI_SQUARES] = &vector,     [NAMI_ADAMW] = &update,
+    [NAMI_SGD] = &update,         [NAMI_WAIT] = &waiting,
+};
+
+const void *nami_emu_translate(const nami_arena *a, nami_kernel k, const void *args,
+                               nami_emu_args *out)
+{
+    const shape *s = shapes[k];
+    NAMI_CHECK(s);
+    memcpy(out, args, s->size);
+    for (int i = 0; i < s->count; i++) {
+        void *p;
+        memcpy(&p, (char *)out + s->at[i], sizeof p);
+        if (!p)
+            continue;
+        if (!nami_arena_has(a, p))
+            return p;
+        p = nami_arena_lane(a, p);
+        memcpy((char *)out + s->at[i], &p, sizeof p);
+    }
+    return NULL;
+}
