@@ -36,41 +36,37 @@ static size_t forward_carve(int64_t time, int64_t width, float *base, forward_wo
     return used;
 }
 
-/* Softmax of row i (r in the block) over its n = i+1 columns, zero up to `end`; lse kept, dropout applied. */
-static void softmax_row(const nami_head *h, const forward_work *w, int64_t i, int64_t r,
-                        int64_t end)
+/* Row i (r in the block) from scores to e^(score - largest) over its n = i+1 columns, with dropout; zero
+ * up to `end`. Keeps lse and returns the factor that the row of y still needs: 1 / sum. */
+static float softmax_row(const nami_head *h, const forward_work *w, int64_t i,
+                         int64_t r, int64_t end)
 {
     float *s = w->s + r * h->row;
-    const int64_t n = i + 1;
-    nami_vf top = nami_vset(-INFINITY), sum = {0};
-    for (int64_t j = n; j < (n + NAMI_VL - 1) / NAMI_VL * NAMI_VL; j++)
-        s[j] = -INFINITY;
-    for (int64_t j = 0; j < n; j += NAMI_VL)
-        top = nami_vmax(nami_vload(NAMI_F32, s, j), top);
-    const float most = nami_vtop(top);
-    for (int64_t j = 0; j < n; j += NAMI_VL) {
-        const nami_vf e = nami_vexp(nami_vload(NAMI_F32, s, j) - most);
-        nami_vstore(NAMI_F32, s, j, e);
-        if (j + NAMI_VL <= n)
-            sum += e;
-    }
-    float total = nami_vsum(sum);
-    for (int64_t j = n / NAMI_VL * NAMI_VL; j < n; j++)
-        total += s[j];
-    ((float *)h->a->lse)[(h->b * h->a->heads + h->h) * h->time + i] =
-        most + logf(total);
-    const float inverse = 1 / total;
+    const int64_t n = i + 1, whole = n / NAMI_VL * NAMI_VL;
     const bool drop = h->a->dropout > 0;
+    nami_vf top = nami_vset(-INFINITY), sum = {0};
     if (drop)
         nami_weight_factors(h, i, n, w->factor);
+    for (int64_t j = 0; j < whole; j += NAMI_VL)
+        top = nami_vmax(nami_vload(NAMI_F32, s, j), top);
+    float most = nami_vtop(top);
+    for (int64_t j = whole; j < n; j++)
+        most = s[j] > most ? s[j] : most;
     for (int64_t j = 0; j < n; j += NAMI_VL) {
-        nami_vf p = nami_vload(NAMI_F32, s, j) * inverse;
+        nami_vf e = nami_vexp(nami_vload(NAMI_F32, s, j) - most);
+        if (j == whole) /* the last lanes lie above the diagonal */
+            e = nami_vfirst(e, n - whole);
+        sum += e;
         if (drop)
-            p *= nami_vload(NAMI_F32, w->factor, j);
-        nami_vstore(NAMI_F32, s, j, p);
+            e *= nami_vload(NAMI_F32, w->factor, j);
+        nami_vstore(NAMI_F32, s, j, e);
     }
+    const float total = nami_vsum(sum);
+    ((float *)h->a->lse)[(h->b * h->a->heads + h->h) * h->time + i] =
+        most + logf(total);
     for (int64_t j = n; j < end; j++)
         s[j] = 0;
+    return 1 / total;
 }
 
 /* Scores of a block: rows i0.. against every column up to the diagonal. */
@@ -91,8 +87,9 @@ NAMI_INLINE void forward_block(nami_dtype act, const nami_head *h,
     nami_pack_plain(act, h->a->qkv, h->q + i0 * h->stride, h->stride, valid, rows,
                     h->width, h->scale, w->q);
     scores(h, w, i0, rows);
+    float factor[ROWS];
     for (int64_t r = 0; r < valid; r++)
-        softmax_row(h, w, i0 + r, r, i0 + r / NAMI_TM * NAMI_TM + NAMI_TM);
+        factor[r] = softmax_row(h, w, i0 + r, r, i0 + r / NAMI_TM * NAMI_TM + NAMI_TM);
     for (int64_t c = 0; c < h->panels; c += NAMI_TN)
         for (int64_t r = 0; r < rows; r += NAMI_TM)
             nami_tile_rows(i0 + r + NAMI_TM, w->s + r * h->row, h->row,
@@ -100,7 +97,8 @@ NAMI_INLINE void forward_block(nami_dtype act, const nami_head *h,
     for (int64_t r = 0; r < valid; r++)
         for (int64_t c = 0; c < h->width; c += NAMI_VL)
             nami_vput(act, h->a->y, h->y + (i0 + r) * h->y_stride + c,
-                      nami_vload(NAMI_F32, w->y, r * h->panels + c), h->width - c);
+                      nami_vload(NAMI_F32, w->y, r * h->panels + c) * factor[r],
+                      h->width - c);
 }
 
 NAMI_INLINE void forward_head(nami_dtype act, const nami_head *h, const forward_work *w)

@@ -49,12 +49,11 @@ NAMI_INLINE void nami_wide_product(nami_vu a, uint32_t m, nami_vu *low, nami_vu 
 static inline void nami_drop_factors(const nami_drop *d, int64_t quad,
                                      float out[NAMI_FACTORS])
 {
-    nami_vu c0, c1, c2 = (nami_vu){0} + (uint32_t)d->sample;
+    const uint32_t low = (uint32_t)quad, high = (uint32_t)((uint64_t)quad >> 32);
+    nami_vu c0 = (nami_vu)nami_vlanes() + low;
+    nami_vu c1 = high - (nami_vu)(c0 < low); /* the carry is -1 where c0 wrapped */
+    nami_vu c2 = (nami_vu){0} + (uint32_t)d->sample;
     nami_vu c3 = (nami_vu){0} + (uint32_t)((uint64_t)d->sample >> 32);
-    for (int l = 0; l < NAMI_VL; l++) {
-        c0[l] = (uint32_t)(quad + l);
-        c1[l] = (uint32_t)((uint64_t)(quad + l) >> 32);
-    }
     uint32_t k0 = (uint32_t)d->key, k1 = (uint32_t)(d->key >> 32);
     for (int round = 0; round < 10; round++) {
         nami_vu low0, high0, low1, high1;
@@ -68,12 +67,11 @@ static inline void nami_drop_factors(const nami_drop *d, int64_t quad,
         k1 += 0xBB67AE85u;
     }
     const nami_vu word[4] = {c0, c1, c2, c3};
-    for (int w = 0; w < 4; w++) {
-        const nami_vf f = (nami_vf)((nami_vi)(word[w] >= d->threshold) &
-                                    (nami_vi)nami_vset(d->factor));
-        for (int l = 0; l < NAMI_VL; l++)
-            out[4 * l + w] = f[l];
-    }
+    nami_vf f[4];
+    for (int w = 0; w < 4; w++)
+        f[w] = (nami_vf)((nami_vi)(word[w] >= d->threshold) &
+                         (nami_vi)nami_vset(d->factor));
+    nami_vweave(f, out);
 }
 
 #endif

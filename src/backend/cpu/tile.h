@@ -52,17 +52,32 @@ NAMI_INLINE void nami_tile(int64_t k, const float *a, int64_t ra, int64_t ka,
             nami_vstore(NAMI_F32, c, r * ldc + v * NAMI_VL, acc[r][v]);
 }
 
-/* The two shapes of a: rows of a matrix with stride lda, or its columns (a turned). Local. */
-static inline void nami_tile_rows(int64_t k, const float *a, int64_t lda,
-                                  const float *b, float *c, int64_t ldc)
+/* The two shapes of a: rows of a matrix with stride lda, or its columns (a turned). Not inlined: the
+ * accumulators need all registers. Local. */
+#define NAMI_TILE static __attribute__((noinline, unused))
+
+NAMI_TILE void nami_tile_rows(int64_t k, const float *a, int64_t lda, const float *b,
+                              float *c, int64_t ldc)
 {
     nami_tile(k, a, lda, 1, b, c, ldc, false);
 }
 
-static inline void nami_tile_turned(int64_t k, const float *a, int64_t lda,
-                                    const float *b, float *c, int64_t ldc)
+NAMI_TILE void nami_tile_turned(int64_t k, const float *a, int64_t lda, const float *b,
+                                float *c, int64_t ldc)
 {
     nami_tile(k, a, 1, lda, b, c, ldc, true);
+}
+
+/* Ask for the row of x that is read NAMI_AHEAD rows later: rows of a head lie pages apart, where the
+ * processor does not look ahead by itself. */
+enum { NAMI_AHEAD = 12 };
+
+NAMI_INLINE void nami_ask(nami_dtype act, const void *x, int64_t at, int64_t width)
+{
+    const int64_t size = act == NAMI_F32 ? 4 : 2;
+    const char *p = (const char *)x + at * size;
+    for (int64_t byte = 0; byte < width * size; byte += 64)
+        __builtin_prefetch(p + byte);
 }
 
 /* Rows [first, first+rows) of x (row stride `stride`, `width` columns) times `factor`, as plain rows
@@ -71,7 +86,9 @@ NAMI_INLINE void nami_pack_plain(nami_dtype act, const void *x, int64_t at,
                                  int64_t stride, int64_t valid, int64_t rows,
                                  int64_t width, float factor, float *to)
 {
-    for (int64_t r = 0; r < rows; r++)
+    for (int64_t r = 0; r < rows; r++) {
+        if (r + NAMI_AHEAD < valid)
+            nami_ask(act, x, at + (r + NAMI_AHEAD) * stride, width);
         for (int64_t c = 0; c < width; c += NAMI_VL) {
             const int64_t lanes = width - c;
             const nami_vf v =
@@ -79,6 +96,7 @@ NAMI_INLINE void nami_pack_plain(nami_dtype act, const void *x, int64_t at,
                           : (nami_vf){0};
             nami_vput(NAMI_F32, to, r * width + c, v, lanes);
         }
+    }
 }
 
 /* The same as panels of [rows, NAMI_TN]. Local. */
@@ -103,15 +121,20 @@ NAMI_INLINE void nami_pack_turned(nami_dtype act, const void *x, int64_t at,
                                   int64_t stride, int64_t valid, int64_t rows,
                                   int64_t width, float *to)
 {
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r += NAMI_VL) {
         float *panel = to + r / NAMI_TN * NAMI_TN * width + r % NAMI_TN;
+        for (int64_t i = r + NAMI_VL; i < r + 2 * NAMI_VL && i < valid; i++)
+            nami_ask(act, x, at + i * stride, width);
         for (int64_t c = 0; c < width; c += NAMI_VL) {
             const int64_t lanes = width - c < NAMI_VL ? width - c : NAMI_VL;
-            const nami_vf v = r < valid
-                                  ? nami_vget(act, x, at + r * stride + c, width - c)
-                                  : (nami_vf){0};
+            nami_vf m[NAMI_VL];
+            for (int i = 0; i < NAMI_VL; i++)
+                m[i] = r + i < valid
+                           ? nami_vget(act, x, at + (r + i) * stride + c, width - c)
+                           : (nami_vf){0};
+            nami_vtranspose(m);
             for (int64_t l = 0; l < lanes; l++)
-                panel[(c + l) * NAMI_TN] = v[l];
+                nami_vstore(NAMI_F32, panel, (c + l) * NAMI_TN, m[l]);
         }
     }
 }

@@ -58,6 +58,24 @@ NAMI_INLINE nami_vf nami_vmin(nami_vf a, nami_vf b)
 #endif
 }
 
+/* Lane numbers 0, 1, ... Local. */
+NAMI_INLINE nami_vi nami_vlanes(void)
+{
+#if NAMI_VL == 16
+    return (nami_vi){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#elif NAMI_VL == 8
+    return (nami_vi){0, 1, 2, 3, 4, 5, 6, 7};
+#else
+    return (nami_vi){0, 1, 2, 3};
+#endif
+}
+
+/* The first n lanes of x, the others 0. Local. */
+NAMI_INLINE nami_vf nami_vfirst(nami_vf x, int64_t n)
+{
+    return (nami_vf)((nami_vi)x & (nami_vlanes() < (int32_t)n));
+}
+
 /* Widen bf16. Local. */
 NAMI_INLINE nami_vf nami_vwiden(nami_vh h)
 {
@@ -134,20 +152,84 @@ NAMI_INLINE void nami_vput(nami_dtype d, void *p, int64_t i, nami_vf x, int64_t 
 /* Sum and maximum of the lanes, in a fixed order; NaN wins a sum. Local. */
 NAMI_INLINE float nami_vsum(nami_vf x)
 {
+#if NAMI_VL == 16
+    return _mm512_reduce_add_ps((__m512)x);
+#else
     float s[NAMI_VL];
     memcpy(s, &x, sizeof s);
     for (int w = NAMI_VL / 2; w > 0; w /= 2)
         for (int l = 0; l < w; l++)
             s[l] += s[l + w];
     return s[0];
+#endif
 }
 
 NAMI_INLINE float nami_vtop(nami_vf x)
 {
+#if NAMI_VL == 16
+    return _mm512_reduce_max_ps((__m512)x);
+#else
     float s = x[0];
     for (int l = 1; l < NAMI_VL; l++)
         s = x[l] > s ? x[l] : s;
     return s;
+#endif
+}
+
+/* Transpose: lane l of m[i] becomes lane i of m[l]. Local. */
+NAMI_INLINE void nami_vtranspose(nami_vf m[NAMI_VL])
+{
+#if defined(__GNUC__) && !defined(__clang__)
+    const nami_vi lane = nami_vlanes();
+#pragma GCC unroll 4
+    for (int w = 1; w < NAMI_VL;
+         w *= 2) { /* swap blocks of w by w across the diagonal */
+        const nami_vi upper = (lane & w) != 0;
+        const nami_vi low = lane + (upper & (NAMI_VL - w));
+        const nami_vi high = lane + ((upper & (NAMI_VL - w)) + w);
+#pragma GCC unroll 16
+        for (int i = 0; i < NAMI_VL; i++)
+            if (!(i & w)) {
+                const nami_vf a = m[i], b = m[i + w];
+                m[i] = __builtin_shuffle(a, b, low);
+                m[i + w] = __builtin_shuffle(a, b, high);
+            }
+    }
+#else
+    for (int i = 0; i < NAMI_VL; i++)
+        for (int l = i + 1; l < NAMI_VL; l++) {
+            const float swap = m[i][l];
+            m[i][l] = m[l][i];
+            m[l][i] = swap;
+        }
+#endif
+}
+
+/* to[4 l + w] = lane l of f[w]. Local. */
+NAMI_INLINE void nami_vweave(const nami_vf f[4], float *to)
+{
+#if NAMI_VL == 16
+    const __m512 a = _mm512_unpacklo_ps((__m512)f[0],
+                                        (__m512)f[2]); /* pairs (0,2) of each quarter */
+    const __m512 b = _mm512_unpackhi_ps((__m512)f[0], (__m512)f[2]);
+    const __m512 c = _mm512_unpacklo_ps((__m512)f[1], (__m512)f[3]);
+    const __m512 d = _mm512_unpackhi_ps((__m512)f[1], (__m512)f[3]);
+    const __m512 q0 = _mm512_unpacklo_ps(a, c),
+                 q1 = _mm512_unpackhi_ps(a, c); /* lanes 0, 1 of quarters */
+    const __m512 q2 = _mm512_unpacklo_ps(b, d), q3 = _mm512_unpackhi_ps(b, d);
+    const __m512 low01 = _mm512_shuffle_f32x4(q0, q1, 0x44),
+                 low23 = _mm512_shuffle_f32x4(q2, q3, 0x44);
+    const __m512 high01 = _mm512_shuffle_f32x4(q0, q1, 0xee),
+                 high23 = _mm512_shuffle_f32x4(q2, q3, 0xee);
+    _mm512_storeu_ps(to, _mm512_shuffle_f32x4(low01, low23, 0x88));
+    _mm512_storeu_ps(to + 16, _mm512_shuffle_f32x4(low01, low23, 0xdd));
+    _mm512_storeu_ps(to + 32, _mm512_shuffle_f32x4(high01, high23, 0x88));
+    _mm512_storeu_ps(to + 48, _mm512_shuffle_f32x4(high01, high23, 0xdd));
+#else
+    for (int w = 0; w < 4; w++)
+        for (int l = 0; l < NAMI_VL; l++)
+            to[4 * l + w] = f[w][l];
+#endif
 }
 
 /* e^x within 2 ulp for -87 <= x <= 88; x is clamped to that range, NaN stays NaN. Local.
