@@ -83,7 +83,7 @@ static bool member_ends(nami_comm *c, MPI_Request *request, const char *what)
     MPI_Request report;
     nami_patience patience = {0};
     /* Ranks end one after the other, so that one sentence is printed and not thousands. */
-    double end = nami_now() + 4 + 0.02 * c->rank;
+    double end = nami_now() + 4 + 0.3 * (c->rank < 20 ? c->rank : 20);
     MPI_Isend(NULL, 0, MPI_BYTE, 0, NAMI_COMM_LATE, c->control, &report);
     while (nami_now() < end) {
         if (is_complete(request)) {

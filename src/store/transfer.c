@@ -145,8 +145,8 @@ static nami_status read_locked(const nami_store *s, const char *name, int64_t fr
     nami_status status = NAMI_OK;
     if (!open_source(s, name, from, count, &a))
         status = nami_fail(NAMI_EINPUT,
-                           "%s: elements %lld to %lld of array %s are not there",
-                           s->path, (long long)from, (long long)(from + count), name);
+                           "%s: array %s does not have %lld elements from %lld on",
+                           s->path, name, (long long)count, (long long)from);
     else if (count > 0 && !read_range(&a, 0, start, from, count, data))
         status = nami_fail(NAMI_EINPUT, "%s: array %s cannot be read: %s", s->path,
                            name, nami_store_reason());

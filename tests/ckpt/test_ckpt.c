@@ -78,7 +78,7 @@ static void test_keep(void **state)
 
 static void flip(const char *path, off_t at, unsigned char mask)
 {
-    unsigned char byte;
+    unsigned char byte = 0;
     int fd = open(path, O_RDWR);
     assert_true(fd >= 0 && pread(fd, &byte, 1, at) == 1);
     byte ^= mask;
