@@ -7,7 +7,9 @@
 
 static const nami_order *const orders[] = {
     &nami_order_filldrain, &nami_order_1f1b,       &nami_order_interleaved,
-    &nami_order_wave,      &nami_order_wave_paper, &nami_order_template,
+    &nami_order_wave,      &nami_order_wave_paper, &nami_order_zb_h1,
+    &nami_order_zb_h2,     &nami_order_zb_v,       &nami_order_wave_zb,
+    &nami_order_template,
 };
 
 /* clang-format off */
@@ -18,6 +20,10 @@ static const nami_preset presets[] = {
     {"interleaved", "1F1B over V chunks a position", NAMI_PLACE_LOOPING, "interleaved", FLUSH},
     {"hanayo", "W waves through 2W chunks a position", NAMI_PLACE_WAVE, "wave", FLUSH},
     {"hanayo-paper", "the waves as their paper draws them", NAMI_PLACE_WAVE, "wave-paper", FLUSH},
+    {"hanayo-zb", "W waves with a split backward: the least idle time", NAMI_PLACE_WAVE, "wave-zb", FLUSH},
+    {"zb-h1", "1F1B with a split backward, P in flight", NAMI_PLACE_LINEAR, "zb-h1", FLUSH},
+    {"zb-h2", "1F1B with a split backward, 2P-1 in flight", NAMI_PLACE_LINEAR, "zb-h2", FLUSH},
+    {"zb-v", "one wave with a split backward, for M >= 2P-1", NAMI_PLACE_WAVE, "zb-v", FLUSH},
 };
 /* clang-format on */
 

@@ -17,8 +17,7 @@ static const nami_option rows[] = {
      .kind = NAMI_OPTION_TEXT,
      .offset = FIELD(schedule),
      .fallback = "hanayo",
-     .help = "Named schedule: gpipe, dapple, interleaved, hanayo, hanayo-paper, or "
-             "file:PATH. It "
+     .help = "Named schedule (nami simulate --list names all), or file:PATH. It "
              "presets placement, order, weights and split."},
     {.section = "pipeline",
      .key = "positions",
@@ -82,9 +81,8 @@ static const nami_option rows[] = {
      .kind = NAMI_OPTION_TEXT,
      .offset = FIELD(order),
      .fallback = "",
-     .help = "When each forward and backward runs: fill-drain, 1f1b, interleaved, "
-             "wave, wave-paper, "
-             "one-by-one; empty: the schedule's."},
+     .help = "When each forward and backward runs: the name of an order, as wave; "
+             "empty: the schedule's."},
     {.section = "pipeline",
      .key = "weights",
      .kind = NAMI_OPTION_CHOICE,

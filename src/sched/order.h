@@ -20,6 +20,8 @@ typedef struct nami_order {
                      nami_list *out);
     /* The most (stage, unit) pairs that `position` holds at once: a promise that is validated. */
     int64_t (*held)(const nami_recipe *r, int position);
+    /* When other orders serve the counts of `r` better, a sentence that says so, else NULL; NULL: never. */
+    const char *(*advise)(const nami_recipe *r);
 } nami_order;
 
 #define NAMI_ON(kind) (1u << (kind))
@@ -34,6 +36,10 @@ extern const nami_order nami_order_1f1b;
 extern const nami_order nami_order_interleaved;
 extern const nami_order nami_order_wave;
 extern const nami_order nami_order_wave_paper;
+extern const nami_order nami_order_zb_h1;
+extern const nami_order nami_order_zb_h2;
+extern const nami_order nami_order_zb_v;
+extern const nami_order nami_order_wave_zb;
 extern const nami_order nami_order_template;
 
 #endif

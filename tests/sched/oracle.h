@@ -299,6 +299,14 @@ static inline nami_recipe oracle_recipe(const char *name, int positions,
     return r;
 }
 
+/* Whether the order takes these counts; those that it refuses have tests of their own. */
+static inline bool oracle_admits(const nami_recipe *r)
+{
+    bool admits = nami_recipe_check(r) == NAMI_OK;
+    nami_fail_clear();
+    return admits;
+}
+
 /* Whether W or V changes anything. */
 static inline bool oracle_chunked(const nami_recipe *r)
 {

@@ -116,18 +116,21 @@ static void predict(const char *name, int p, int m, int c, const nami_cost *cost
     nami_schedule_free(&s);
 }
 
-/* Idle time of hanayo that grows with latency: known values at P = 8, M = 16, T_C = 0.1. */
+/* Idle time that grows with latency: known values at P = 8, M = 16, T_C = 0.1. */
 static void test_latency(void **state)
 {
     (void)state;
     const struct {
+        const char *name;
         int waves;
         double idle;
-    } row[] = {{1, 18.2}, {2, 14.0}, {4, 16.1}};
+    } row[] = {{"hanayo", 1, 18.2},   {"hanayo", 2, 14.0},    {"hanayo", 4, 16.1},
+               {"hanayo-zb", 1, 7.7}, {"hanayo-zb", 2, 8.75}, {"hanayo-zb", 4, 13.475},
+               {"zb-v", 1, 6.8}};
     const nami_cost cost = {.tf = 1, .tbi = 1, .tbw = 1, .latency = 0.1};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 7; i++) {
         nami_prediction p;
-        predict("hanayo", 8, 16, row[i].waves, &cost, &p);
+        predict(row[i].name, 8, 16, row[i].waves, &cost, &p);
         assert_true(fabs(p.makespan - 48.0 - row[i].idle) < 1e-9);
         nami_prediction_free(&p);
     }
