@@ -119,7 +119,11 @@ bool nami_parse_duration(const char *s, double *seconds)
         return false;
     memcpy(number, s, length + 1);
     const char *unit = strchr("smhd", number[length - 1]);
-    if (unit) {
+    const char *small = unit && length >= 2 ? strchr("mu", number[length - 2]) : NULL;
+    if (small && *unit == 's') {
+        scale = *small == 'm' ? 1e-3 : 1e-6;
+        number[length - 2] = '\0';
+    } else if (unit) {
         scale = *unit == 's'   ? 1.0
                 : *unit == 'm' ? 60.0
                 : *unit == 'h' ? 3600.0

@@ -44,7 +44,7 @@ int nami_nearest(const char *s, const char *const *words, int n);
 bool nami_parse_int(const char *s, int64_t *out);
 bool nami_parse_real(const char *s, double *out);
 
-/* "90", "1:30", "1:30:00" (H:MM:SS), "90s", "15m", "2h" to seconds. Local. */
+/* "90", "1:30", "1:30:00" (H:MM:SS), "90s", "15m", "2h", "5ms", "20us" to seconds. Local. */
 bool nami_parse_duration(const char *s, double *seconds);
 
 /* Bytes for people, "1.5 GiB", into buf[32]; returns buf. Local. */

@@ -85,15 +85,16 @@ static void test_parse_real(void **state)
 static void test_parse_duration(void **state)
 {
     (void)state;
-    static const char *const bad[] = {"",      "s",      "-1",         "1:2",   "1:60",
-                                      "1:30:", ":30",    "1:00:00:00", "1h30m", "1 h",
-                                      "nan",   "1e308d", "99999999:00"};
+    static const char *const bad[] = {"",      "s",      "-1",          "1:2",   "1:60",
+                                      "1:30:", ":30",    "1:00:00:00",  "1h30m", "1 h",
+                                      "nan",   "1e308d", "99999999:00", "ms",    "us",
+                                      "1sm",   "1ns",    "1mm"};
     static const struct {
         const char *text;
         double seconds;
-    } good[] = {{"90", 90},     {"1:30", 90},  {"1:30:00", 5400},
-                {"90s", 90},    {"15m", 900},  {"2h", 7200},
-                {"1.5h", 5400}, {"1d", 86400}, {"0", 0}};
+    } good[] = {{"90", 90},   {"1:30", 90},   {"1:30:00", 5400},    {"90s", 90},
+                {"15m", 900}, {"2h", 7200},   {"1.5h", 5400},       {"1d", 86400},
+                {"0", 0},     {"5ms", 0.005}, {"500us", 500 * 1e-6}};
     double x;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (nami_parse_duration(bad[i], &x))
