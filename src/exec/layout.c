@@ -110,7 +110,7 @@ static nami_status make_cuts(const nami_layout_request *r, const nami_model *m,
         return nami_fail(
             NAMI_EPLAN,
             "the schedule has %d stages, but the model has only %d blocks to "
-            "cut between (2 x %lld layers + 2)",
+            "cut between (model.layers = %lld)",
             stages, m->blocks, (long long)m->options.layers);
     out->cut = nami_calloc(NAMI_MEM_OTHER, (size_t)stages + 1, sizeof *out->cut);
     if (r->cuts > 0)

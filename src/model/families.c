@@ -3,7 +3,7 @@
 #include "model/family.h"
 
 /* One line a family. */
-#define FAMILIES(FAMILY) FAMILY(gpt)
+#define FAMILIES(FAMILY) FAMILY(gpt) FAMILY(synthetic)
 
 #define ADDRESS(name) &nami_family_##name,
 #define NAME(name) #name,

@@ -20,6 +20,7 @@ typedef struct nami_block_build {
 
 typedef struct nami_family {
     const char *name;
+    bool made_up; /* needs no data: its vocabulary is its width, any samples do */
     nami_status (*check)(const nami_model_options *o); /* NAMI_EINPUT naming the key */
     int (*blocks)(const nami_model_options *o);        /* length of the chain, >= 1 */
     void (*parameters)(nami_model *m); /* calls nami_model_param in model order */
@@ -36,6 +37,7 @@ extern const nami_family *const nami_families[];
 extern const char *const nami_family_names[]; /* NULL-terminated */
 
 extern const nami_family nami_family_gpt;
+extern const nami_family nami_family_synthetic;
 extern const nami_family nami_family_template; /* a pattern to copy */
 
 /* A model of `family` instead of options.family. Local. Status as nami_model_new. */

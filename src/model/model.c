@@ -28,7 +28,22 @@ static const nami_option rows[] = {
     ROW(tied, BOOL, .fallback = "yes",
         .help = "The head uses the weights of the token embedding."),
     ROW(bias, BOOL, .fallback = "yes", .help = "Biases in linear layers and norms."),
+#define SYNTHETIC(k, f, c, ...)                                                        \
+    {                                                                                  \
+        .section = "synthetic", .key = #k, .kind = NAMI_OPTION_##c,                    \
+        .offset = offsetof(nami_model_options, f), __VA_ARGS__                         \
+    }
+    SYNTHETIC(forward, synthetic_forward, TEXT, .fallback = "100ms",
+              .help = "Time of a block's forward pass; a list sets each block's."),
+    SYNTHETIC(backward_input, synthetic_input, TEXT, .fallback = "100ms",
+              .help = "Time of a block's backward pass for its input; or a list."),
+    SYNTHETIC(backward_weight, synthetic_weight, TEXT, .fallback = "100ms",
+              .help = "Time of a block's backward pass for its weights; or a list."),
+    SYNTHETIC(saved, synthetic_saved, INT, .fallback = "0", .maximum = MOST,
+              .unit = "bytes",
+              .help = "Memory a block keeps for each sample from forward to backward."),
 };
+#undef SYNTHETIC
 #undef ROW
 
 const nami_option_table nami_model_option_table = {rows, sizeof rows / sizeof rows[0]};
@@ -72,18 +87,23 @@ nami_status nami_model_of(const nami_family *family, const nami_model_options *o
         return nami_fail(NAMI_EINPUT,
                          "train.dropout is %g; it must be at least 0 and below 1",
                          dropout);
-    if (o->vocabulary < 1)
+    nami_model_options own = *o;
+    if (family->made_up && own.vocabulary == 0)
+        own.vocabulary = own.width;
+    if (own.vocabulary < 1)
         return nami_fail(NAMI_EINPUT,
                          "model.vocabulary is %lld; without a training set it "
                          "must be given and at least 1",
-                         (long long)o->vocabulary);
-    NAMI_TRY(family->check(o));
+                         (long long)own.vocabulary);
+    NAMI_TRY(family->check(&own));
     nami_model *m = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *m);
-    m->options = *o;
+    m->options = own;
     m->family = family;
     m->dropout = dropout;
-    m->blocks = family->blocks(o);
+    m->blocks = family->blocks(&own);
     family->parameters(m);
+    m->options.synthetic_forward = m->options.synthetic_input =
+        m->options.synthetic_weight = NULL; /* they belong to the caller */
     *out = m;
     return NAMI_OK;
 }
@@ -94,6 +114,11 @@ nami_status nami_model_new(const nami_model_options *o, double dropout,
     return nami_model_of(nami_families[o->family], o, dropout, out);
 }
 
+bool nami_model_made_up(const nami_model_options *o)
+{
+    return nami_families[o->family]->made_up;
+}
+
 void nami_model_free(nami_model *m)
 {
     if (!m)
@@ -101,6 +126,7 @@ void nami_model_free(nami_model *m)
     for (int i = 0; i < m->params; i++)
         nami_free(m->param[i].name);
     nami_free(m->param);
+    nami_free(m->seconds);
     nami_free(m);
 }
 

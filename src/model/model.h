@@ -15,12 +15,15 @@
 
 struct nami_family;
 
-/* [model] of the deck. */
+/* [model] and [synthetic] of the deck. */
 typedef struct nami_model_options {
-    int family; /* index into the families: gpt */
+    int family; /* index into the families: gpt, synthetic */
     int64_t layers, width, heads, context, vocabulary;
     bool tied; /* the head uses the token embedding */
     bool bias; /* biases in linear layers and norms */
+    char *synthetic_forward, *synthetic_input,
+        *synthetic_weight;   /* durations, one or one a block */
+    int64_t synthetic_saved; /* bytes a sample and block */
 } nami_model_options;
 
 extern const nami_option_table nami_model_option_table;
@@ -46,6 +49,8 @@ struct nami_model {
     int blocks;
     int params;
     nami_param *param; /* [params] in model order */
+    double *
+        seconds; /* [3][blocks] of forward, backward input and weight; NULL: as long as it takes */
 };
 
 /* Local. Status: NAMI_EINPUT naming the key (width not divisible by heads, ...). */
@@ -53,6 +58,9 @@ nami_status nami_model_new(const nami_model_options *o, double dropout,
                            nami_model **out);
 void nami_model_free(nami_model *m);
 int64_t nami_model_count(const nami_model *m); /* parameters, tied ones once */
+
+/* Whether the model needs no data set: any tokens below the vocabulary do. Local. */
+bool nami_model_made_up(const nami_model_options *o);
 
 /* Name of block i for tables: "embedding", "0.attention", "0.mlp", "head". buf[32]. Local. */
 const char *nami_model_block_name(const nami_model *m, int block, char buf[32]);

@@ -101,6 +101,7 @@ extern const nami_op
     nami_op_embed; /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
 extern const nami_op
     nami_op_xent; /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1 */
+extern const nami_op nami_op_wait; /* in0 x; param w [1]; takes set times, see wait.c */
 extern const nami_op nami_op_template; /* a pattern to copy; computes gelu */
 
 #endif

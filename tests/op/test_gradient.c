@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "base/clock.h"
 #include "op/op.h"
 
 /* One operator with everything its passes read and write. */
@@ -301,6 +302,28 @@ static void test_elements(void **state)
     check_unary(&nami_op_dropout, 0);
 }
 
+static void test_wait(void **state)
+{
+    (void)state;
+    bench t = start(&nami_op_wait);
+    add_in(&t, 0, tensor(&t, nami_shape_of(3, 2, 5, 0), 3));
+    add_param(&t, 0, nami_shape_of(1, 0, 0, 0));
+    add_saved(&t, 0, nami_shape_of(3, 7, 0, 0));
+    add_out(&t, nami_shape_of(3, 2, 5, 0));
+    check(&t, false);
+    static const double least[3] = {0.02, 0.03, 0.04};
+    for (int pass = 0; pass < 3; pass++)
+        t.node.whole[pass] = (int64_t)(1e9 * least[pass]);
+    void (*const run[3])(const nami_node *, const nami_bind *) = {
+        t.node.op->forward, t.node.op->backward_input, t.node.op->backward_weight};
+    for (int pass = 0; pass < 3; pass++) {
+        const double start_time = nami_now();
+        run[pass](&t.node, &t.bind);
+        assert_true(nami_now() - start_time >= least[pass]);
+    }
+    finish(&t);
+}
+
 static void test_residual(void **state)
 {
     (void)state;
@@ -437,7 +460,7 @@ int main(void)
         cmocka_unit_test(test_elements),  cmocka_unit_test(test_residual),
         cmocka_unit_test(test_attention), cmocka_unit_test(test_embed),
         cmocka_unit_test(test_xent),      cmocka_unit_test(test_dropout_key),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_wait),
     };
     return cmocka_run_group_tests_name("gradient", tests, open_ref, close_ref);
 }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* test_synthetic.c - the family that takes set times: its options, its cuts, the same bits however it is cut. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "chain.h"
+#include "model/family.h"
+#include "nami_test.h"
+
+static nami_model_options defaults(void)
+{
+    nami_model_options o = {0};
+    assert_ok(nami_option_defaults(&nami_model_option_table, &o));
+    for (o.family = 0; strcmp(nami_family_names[o.family], "synthetic") != 0;)
+        o.family++;
+    o.layers = 4;
+    o.width = 5;
+    o.context = 3;
+    return o;
+}
+
+static void set(nami_model_options *o, const char *key, const char *value)
+{
+    for (int i = 0; i < nami_model_option_table.rows; i++) {
+        const nami_option *row = &nami_model_option_table.row[i];
+        if (strcmp(row->section, "synthetic") == 0 && strcmp(row->key, key) == 0) {
+            assert_ok(nami_option_set(row, o, value, "test"));
+            return;
+        }
+    }
+    fail_msg("no option synthetic.%s", key);
+}
+
+static void release(nami_model_options *o)
+{
+    nami_option_release(&nami_model_option_table, o);
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    nami_model_options o = defaults();
+    nami_model *m;
+    set(&o, "forward", "20ms");
+    set(&o, "backward_input", "1ms, 2ms 3ms,0.004");
+    assert_ok(nami_model_new(&o, 0, &m));
+    assert_int_equal(m->blocks, 4);
+    assert_int_equal(m->options.vocabulary, 5);
+    assert_true(nami_model_made_up(&o));
+    for (int b = 0; b < 4; b++) {
+        assert_true(fabs(m->seconds[b] - 0.02) < 1e-12);
+        assert_true(fabs(m->seconds[4 + b] - 0.001 * (b + 1)) < 1e-12);
+        assert_true(fabs(m->seconds[8 + b] - 0.1) < 1e-12);
+    }
+    nami_model_free(m);
+    release(&o);
+    o = defaults();
+    o.family = 0;
+    assert_false(nami_model_made_up(&o));
+    release(&o);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    nami_model_options o = defaults();
+    nami_model *m;
+    set(&o, "forward", "fast");
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "'fast' is not a duration");
+    set(&o, "forward", "1ms 2ms");
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "synthetic.forward has 2");
+    set(&o, "forward", " ");
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "synthetic.forward has 0");
+    set(&o, "forward", "1ms 2ms 3ms 4ms 5ms");
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "synthetic.forward has 5");
+    set(&o, "forward", "1ms");
+    set(&o, "backward_weight", "2h");
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "at most an hour");
+    set(&o, "backward_weight", "1ms");
+    o.vocabulary = 7;
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "vocabulary = 7");
+    release(&o);
+}
+
+/* A slow block weighs as much as its time. */
+static void test_cuts(void **state)
+{
+    (void)state;
+    nami_model_options o = defaults();
+    nami_model *m;
+    int cut[3];
+    set(&o, "forward", "30ms 10ms 10ms 10ms");
+    set(&o, "backward_input", "30ms 10ms 10ms 10ms");
+    set(&o, "backward_weight", "30ms 10ms 10ms 10ms");
+    assert_ok(nami_model_new(&o, 0, &m));
+    assert_ok(nami_model_cuts(m, 3, 2, cut));
+    assert_int_equal(cut[1], 1);
+    nami_model_free(m);
+    release(&o);
+}
+
+/* The chain of `stages` stages with its tokens, run once. */
+static void run(chain *c, const nami_model *m, int stages, bool split, bool recompute)
+{
+    chain_options o = {.backend = "ref",
+                       .act = NAMI_F32,
+                       .batch = 2,
+                       .time = 3,
+                       .micro = 2,
+                       .stages = stages,
+                       .split = split,
+                       .recompute = recompute};
+    int cut[CHAIN_STAGES + 1];
+    for (int i = 0; i <= stages; i++)
+        cut[i] = i * m->blocks / stages;
+    o.cut = cut;
+    chain_open(c, m, &o);
+    chain_tokens(c, 3);
+    chain_forward(c);
+    chain_backward(c);
+}
+
+static void test_bits(void **state)
+{
+    (void)state;
+    nami_model_options o = defaults();
+    nami_model *m;
+    chain one, c;
+    set(&o, "forward", "1ms");
+    set(&o, "backward_input", "1ms");
+    set(&o, "backward_weight", "1ms");
+    o.synthetic_saved = 100;
+    assert_ok(nami_model_new(&o, 0, &m));
+    run(&one, m, 1, false, false);
+    assert_true(isfinite(chain_loss(&one)) && chain_loss(&one) > 0);
+    assert_true(chain_grad(&one, nami_model_find(m, "2.weight"), 0) != 0);
+    for (int way = 0; way < 8; way++) {
+        run(&c, m, way & 4 ? 4 : 2, way & 1, way & 2);
+        chain_assert_equal(&one, &c);
+        chain_close(&c);
+    }
+    chain_close(&one);
+    nami_model_free(m);
+    release(&o);
+}
+
+/* Forward and backward of two micro-batches take 2 (F + BI + BW) on one stage, and room is kept for each. */
+static void test_cost(void **state)
+{
+    (void)state;
+    nami_model_options o = defaults();
+    nami_model *m;
+    chain c;
+    o.layers = 1;
+    set(&o, "forward", "20ms");
+    set(&o, "backward_input", "30ms");
+    set(&o, "backward_weight", "40ms");
+    o.synthetic_saved = 4000;
+    assert_ok(nami_model_new(&o, 0, &m));
+    const double start = nami_now();
+    run(&c, m, 1, true, false);
+    assert_true(nami_now() - start >= 0.18);
+    assert_true(nami_graph_bytes(c.stage[0].graph)->kept >= 2 * 4000);
+    chain_close(&c);
+    nami_model_free(m);
+    release(&o);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_times), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_cuts),  cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_cost),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}
