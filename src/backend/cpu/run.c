@@ -52,7 +52,7 @@ void nami_cpu_run(const nami_backend *b, const nami_cpu_kernel *k, const void *a
         return;
     }
 #endif
-    (void)b, (void)scratch_each, (void)share_first;
+    (void)b, (void)grain, (void)scratch_each, (void)share_first;
     if (units > 0)
         run_range(k, args, 0, units, scratch);
 }
