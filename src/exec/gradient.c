@@ -60,6 +60,48 @@ void nami_sums_close(nami_exec *e, int local)
         combine(e, local);
 }
 
+/* Sum `i` of the share, where MPI may read it. */
+static char *host_sum(nami_exec *e, int i)
+{
+    return e->host_gradient + e->share.param[i].sum;
+}
+
+void nami_sums_expect(nami_exec *e)
+{
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->peer >= 0)
+            e->exchanged[2 * i] =
+                nami_comm_receive(e->config.comm, e->host_exchange + h->landing,
+                                  (size_t)h->count * e->share.wide,
+                                  nami_exec_rank_of(e, h->peer), h->tag);
+    }
+}
+
+/* Send the sums of stage `local` that its peers wait for. */
+static void exchange_send(nami_exec *e, int local)
+{
+    e->sums[local].state = NAMI_SUMS_SHARED;
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->peer >= 0 && h->local == local)
+            e->exchanged[2 * i + 1] = nami_comm_send(
+                e->config.comm, host_sum(e, i), (size_t)h->count * e->share.wide,
+                nami_exec_rank_of(e, h->peer), h->tag);
+    }
+}
+
+bool nami_sums_progress(nami_exec *e)
+{
+    if (e->reducer != NULL && !nami_reducer_poll(e->reducer))
+        return false;
+    for (int i = 0; i < e->share.stages; i++) {
+        if (e->sums[i].state == NAMI_SUMS_REDUCING)
+            exchange_send(e, i);
+    }
+    return true;
+}
+
 void nami_sums_reduce(nami_exec *e, int local)
 {
     nami_sums *s = &e->sums[local];
@@ -78,12 +120,14 @@ void nami_sums_reduce(nami_exec *e, int local)
     }
     if (e->reducer != NULL)
         nami_reducer_start(e->reducer, host, t->sum_count, (int)e->share.wide);
+    s->state = NAMI_SUMS_REDUCING;
+    (void)nami_sums_progress(e);
 }
 
 static bool replicas_ready(nami_exec *e, int number)
 {
     (void)number;
-    return e->reducer == NULL || nami_reducer_poll(e->reducer);
+    return nami_sums_progress(e);
 }
 
 static void describe_replicas(const nami_exec *e, int number, nami_text *out)
@@ -91,27 +135,6 @@ static void describe_replicas(const nami_exec *e, int number, nami_text *out)
     (void)number;
     nami_text_add(out, "the gradient sum of its %d replicas",
                   nami_reducer_size(e->reducer));
-}
-
-/* Sum `i` of the share, where MPI may read it. */
-static char *host_sum(nami_exec *e, int i)
-{
-    return e->host_gradient + e->share.param[i].sum;
-}
-
-static void exchange_start(nami_exec *e)
-{
-    for (int i = 0; i < e->share.params; i++) {
-        const nami_share_param *h = &e->share.param[i];
-        if (h->peer < 0)
-            continue;
-        size_t bytes = (size_t)h->count * e->share.wide;
-        int rank = nami_exec_rank_of(e, h->peer);
-        e->exchanged[2 * i] = nami_comm_receive(
-            e->config.comm, e->host_exchange + h->landing, bytes, rank, h->tag);
-        e->exchanged[2 * i + 1] =
-            nami_comm_send(e->config.comm, host_sum(e, i), bytes, rank, h->tag);
-    }
 }
 
 static bool exchange_ready(nami_exec *e, int number)
@@ -160,12 +183,11 @@ void nami_sums_settle(nami_exec *e)
     nami_exec_wait(e, &(nami_awaited){.ready = replicas_ready,
                                       .describe = describe_replicas,
                                       .phase = NAMI_PHASE_REDUCE});
-    exchange_start(e);
     for (int i = 0; i < 2 * e->share.params; i++)
         nami_exec_wait(e, &(nami_awaited){.ready = exchange_ready,
                                           .describe = describe_exchange,
                                           .number = i,
-                                          .phase = NAMI_PHASE_REDUCE});
+                                          .phase = NAMI_PHASE_WAIT});
     double start = nami_now();
     return_to_device(e);
     add_uses(e);

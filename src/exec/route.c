@@ -306,8 +306,16 @@ static nami_status check_known(const nami_schedule *s)
                          "slices or weights without flush cannot be run yet",
                          s->place.copies, s->recipe.slices);
     for (int p = 0; p < s->place.positions; p++) {
+        bool updating = false; /* one norm over all gradients comes before any update */
         for (int64_t i = 0; i < s->list[p].count; i++) {
             nami_action a = s->list[p].item[i];
+            if (updating && a.kind != NAMI_UPDATE)
+                return nami_fail(
+                    NAMI_EPLAN,
+                    "position %d, entry %lld: %s comes after an UPDATE, but "
+                    "updates end a step",
+                    p, (long long)i, nami_semantics_of(a.kind)->name);
+            updating = a.kind == NAMI_UPDATE;
             if (!(known >> a.kind & 1u))
                 return nami_fail(
                     NAMI_EPLAN,

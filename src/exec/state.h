@@ -25,10 +25,17 @@ typedef struct nami_message {
     int rank, tag;      /* its other end */
 } nami_message;
 
+typedef enum nami_sums_state {
+    NAMI_SUMS_GROWING,
+    NAMI_SUMS_REDUCING, /* the sum over replicas has started */
+    NAMI_SUMS_SHARED    /* it is complete; what other positions wait for was sent */
+} nami_sums_state;
+
 /* Partial sums of one stage's gradients: a stack of complete ones, and the one that grows above it. */
 typedef struct nami_sums {
     int weight[32]; /* [depth] partials in each complete sum */
     int depth;
+    nami_sums_state state;
     int added;                /* micro-batches in the growing sum */
     const nami_prepared *add; /* a += b over the stage's sums */
 } nami_sums;
@@ -108,6 +115,13 @@ char *nami_sums_growing(nami_exec *e, int local);
 /* Before and after each action that adds to gradients. Local. */
 void nami_sums_open(nami_exec *e, int local);
 void nami_sums_close(nami_exec *e, int local);
+
+/* A training step begins: post the receives of sums that other positions will send. Local. */
+void nami_sums_expect(nami_exec *e);
+
+/* Let sums over replicas move; when all started ones are complete, send what other positions wait for and
+ * return true. Local. */
+bool nami_sums_progress(nami_exec *e);
 
 /* Combine the partials and start the sum over replicas. Local. */
 void nami_sums_reduce(nami_exec *e, int local);

@@ -182,14 +182,17 @@ static void begin(nami_exec *e, int64_t number, int64_t samples,
     e->counted = e->settled = false;
     e->status = NAMI_OK;
     e->result = (nami_exec_result){0};
-    for (int i = 0; i < e->share.stages; i++)
+    for (int i = 0; i < e->share.stages; i++) {
         e->sums[i].depth = e->sums[i].added = 0;
+        e->sums[i].state = NAMI_SUMS_GROWING;
+    }
+    if (e->train)
+        nami_sums_expect(e);
     nami_counts_start(e);
 }
 
-static void run_list(nami_exec *e, const nami_route *route)
+static void run_list(nami_exec *e, const nami_route *route, int pending)
 {
-    int pending = nami_comm_pending(e->config.comm) - (e->counting != 0);
     for (int64_t i = 0; i < route->count; i++)
         carry_out(e, &route->task[i]);
     for (int b = 0; b < e->share.buffers; b++)
@@ -206,8 +209,9 @@ nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
     nami_prof_begin(prof);
     e->train = true;
     e->rate = rate;
+    int pending = nami_comm_pending(e->config.comm);
     begin(e, step, e->config.layout->batch, source);
-    run_list(e, e->share.train);
+    run_list(e, e->share.train, pending);
     *out = e->result;
     if (e->status != NAMI_OK)
         return e->status;
@@ -220,9 +224,10 @@ nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
 nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
                                const nami_exec_source *source, nami_exec_result *out)
 {
+    int pending = nami_comm_pending(e->config.comm);
     e->train = false;
     begin(e, index, samples, source);
-    run_list(e, e->share.evaluate);
+    run_list(e, e->share.evaluate, pending);
     *out = e->result;
     return e->status;
 }

@@ -8,7 +8,7 @@ void nami_exec_progress(nami_exec *e)
 {
     nami_comm_progress(e->config.comm);
     if (e->reducer != NULL)
-        (void)nami_reducer_poll(e->reducer);
+        (void)nami_sums_progress(e);
     if (!e->config.backend->host)
         nami_message_progress(e);
 }

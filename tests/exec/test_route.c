@@ -289,6 +289,8 @@ static void test_refusal(void **state)
     assert_ok(nami_schedule_lower(&read, 1, &s));
     nami_route route[1];
     assert_fails(nami_routes_make(&s, route), NAMI_EPLAN, "cannot be run yet");
+    s.list[0].item[1].kind = NAMI_UPDATE;
+    assert_fails(nami_routes_make(&s, route), NAMI_EPLAN, "comes after an UPDATE");
     nami_schedule_free(&s);
     nami_schedule_free(&read);
 }
