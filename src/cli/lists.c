@@ -12,7 +12,7 @@ nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out)
                      .microbatches = (int)f->microbatches,
                      .waves = 1,
                      .chunks = 1,
-                     .slices = 1};
+                     .slices = (int)f->slices};
     NAMI_TRY(nami_recipe_preset(&r, f->schedule));
     if (r.placement != NAMI_PLACE_FREE && (r.positions == 0 || r.microbatches == 0))
         return nami_fail(NAMI_EINPUT,

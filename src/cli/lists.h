@@ -10,7 +10,7 @@
 typedef struct nami_lists_flags {
     char *schedule;                  /* a preset, or "file:PATH" */
     int64_t positions, microbatches; /* 0: as the file says */
-    int64_t waves, chunks;
+    int64_t waves, chunks, slices;
 } nami_lists_flags;
 
 /* Rows of an option table for a struct of `type` with the field `name` of the above. */
@@ -41,6 +41,13 @@ typedef struct nami_lists_flags {
          .minimum = 1,                                                                 \
          .maximum = NAMI_STAGES_MOST,                                                  \
          .help = "waves (W) of a wave placement; others do not read it"},              \
+        {.key = "slices",                                                              \
+         .kind = NAMI_OPTION_INT,                                                      \
+         .offset = offsetof(type, name.slices),                                        \
+         .fallback = "1",                                                              \
+         .minimum = 1,                                                                 \
+         .maximum = UINT16_MAX,                                                        \
+         .help = "token slices of a sequence (K), with an order that slices"},         \
     {                                                                                  \
         .key = "chunks", .kind = NAMI_OPTION_INT,                                      \
         .offset = offsetof(type, name.chunks), .fallback = "2", .minimum = 1,          \

@@ -30,7 +30,9 @@ typedef enum nami_kind {
     NAMI_KINDS
 } nami_kind;
 
-enum { NAMI_FLAG_PAIR = 1 }; /* this action and the next one overlap */
+/* This action and the next one are a pair: they start together, once both have their data, and what
+ * they make leaves when both have ended. Whoever runs them one after the other loses only time. */
+enum { NAMI_FLAG_PAIR = 1 };
 
 typedef struct nami_action {
     uint8_t kind;  /* nami_kind */
@@ -80,6 +82,21 @@ void nami_list_free(nami_list *l);
 static inline nami_action nami_action_of(nami_kind kind, int stage, int unit)
 {
     return (nami_action){.kind = (uint8_t)kind, .stage = (uint16_t)stage, .unit = unit};
+}
+
+/* The same in `copy` of the model. Local. */
+static inline nami_action nami_action_in(nami_kind kind, int copy, int stage, int unit)
+{
+    nami_action a = nami_action_of(kind, stage, unit);
+    a.copy = (uint8_t)copy;
+    return a;
+}
+
+/* Whether a pair of actions, the entries `first` and `first` + 1 of `l`, begins there. Local. */
+static inline bool nami_list_pair(const nami_list *l, int64_t first)
+{
+    return first >= 0 && first + 1 < l->count &&
+           (l->item[first].flags & NAMI_FLAG_PAIR) != 0;
 }
 
 /* "2F0" (stage kind micro-batch), with communication "2SEND_F0"; then, each only when it is not 0, "/3" the

@@ -9,6 +9,8 @@ static const nami_order *const orders[] = {
     &nami_order_filldrain, &nami_order_1f1b,       &nami_order_interleaved,
     &nami_order_wave,      &nami_order_wave_paper, &nami_order_zb_h1,
     &nami_order_zb_h2,     &nami_order_zb_v,       &nami_order_wave_zb,
+    &nami_order_gems,      &nami_order_chimera,    &nami_order_chimera_doubling,
+    &nami_order_dualpipe,  &nami_order_dualpipev,  &nami_order_terapipe,
     &nami_order_template,
 };
 
@@ -24,6 +26,12 @@ static const nami_preset presets[] = {
     {"zb-h1", "1F1B with a split backward, P in flight", NAMI_PLACE_LINEAR, "zb-h1", FLUSH},
     {"zb-h2", "1F1B with a split backward, 2P-1 in flight", NAMI_PLACE_LINEAR, "zb-h2", FLUSH},
     {"zb-v", "one wave with a split backward, for M >= 2P-1", NAMI_PLACE_WAVE, "zb-v", FLUSH},
+    {"gems", "two copies of the model take turns", NAMI_PLACE_BIDIRECTIONAL, "gems", FLUSH},
+    {"chimera", "two copies in opposite directions, even P", NAMI_PLACE_BIDIRECTIONAL, "chimera", FLUSH},
+    {"chimera-doubling", "the same with forwards in pairs", NAMI_PLACE_BIDIRECTIONAL, "chimera-doubling", FLUSH},
+    {"dualpipe", "two copies, forwards paired with backwards; even P and M, M >= 2P", NAMI_PLACE_BIDIRECTIONAL, "dualpipe", FLUSH},
+    {"dualpipev", "one wave, forwards paired with backwards; M >= 2P", NAMI_PLACE_WAVE, "dualpipev", FLUSH},
+    {"terapipe", "K token slices of each micro-batch, causal models", NAMI_PLACE_LINEAR, "terapipe", FLUSH},
 };
 /* clang-format on */
 

@@ -70,20 +70,31 @@ static void find_last_gradients(lowering *w)
     }
 }
 
-static void add_updates(const lowering *w)
+/* One action of `kind` for each stage of the position, in every copy; only those without a gradient of their
+ * own when `idle`: a copy that ran no micro-batch takes part in the sum and is updated, too. */
+static void add_to_stages(const lowering *w, nami_kind kind, bool idle)
 {
     const nami_place *p = &w->in->place;
     for (int c = 0; c < p->copies; c++) {
         for (int s = 0; s < p->stages; s++) {
-            if (w->last[(int64_t)c * p->stages + s] < 0)
-                continue;
-            nami_action a = nami_action_of(NAMI_UPDATE, s, -1);
-            a.copy = (uint8_t)c;
-            nami_list_add(w->out, a);
+            if (nami_place_of(p, c, s) == w->position &&
+                (!idle || w->last[(int64_t)c * p->stages + s] < 0))
+                nami_list_add(w->out, nami_action_in(kind, c, s, -1));
         }
     }
 }
 
+/* Behind action `i`: what it made is sent, and its stage's sum begins after its last gradient. */
+static void follow(const lowering *w, int64_t i, bool communicate, bool updates)
+{
+    nami_action a = w->in->list[w->position].item[i];
+    if (communicate)
+        dispatch(w, a);
+    if (updates && w->last[(int64_t)a.copy * w->in->place.stages + a.stage] == i)
+        nami_list_add(w->out, nami_action_in(NAMI_REDUCE, a.copy, a.stage, -1));
+}
+
+/* Nothing comes between the two actions of a pair. */
 static void lower_position(lowering *w, int64_t ahead, bool updates)
 {
     const nami_list *l = &w->in->list[w->position];
@@ -91,20 +102,20 @@ static void lower_position(lowering *w, int64_t ahead, bool updates)
     int64_t posted = 0; /* receives of the actions before this one are posted */
     find_last_gradients(w);
     for (int64_t i = 0; i < l->count; i++) {
-        nami_action a = l->item[i];
-        while (communicate && posted < l->count && posted - i <= ahead)
+        bool first = nami_list_pair(l, i), second = nami_list_pair(l, i - 1);
+        int64_t reach = i + ahead + (first ? 1 : 0);
+        while (communicate && !second && posted < l->count && posted <= reach)
             post(w, l->item[posted++]);
-        nami_list_add(w->out, a);
-        if (communicate)
-            dispatch(w, a);
-        if (updates && w->last[(int64_t)a.copy * w->in->place.stages + a.stage] == i) {
-            nami_action r = nami_action_of(NAMI_REDUCE, a.stage, -1);
-            r.copy = a.copy;
-            nami_list_add(w->out, r);
-        }
+        nami_list_add(w->out, l->item[i]);
+        if (second)
+            follow(w, i - 1, communicate, updates);
+        if (!first)
+            follow(w, i, communicate, updates);
     }
-    if (updates)
-        add_updates(w);
+    if (updates) {
+        add_to_stages(w, NAMI_REDUCE, true);
+        add_to_stages(w, NAMI_UPDATE, false);
+    }
 }
 
 static void copy_place(const nami_place *in, nami_place *out)

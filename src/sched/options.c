@@ -47,6 +47,15 @@ static const nami_option rows[] = {
      .help = "Stages of each position (V) in the looping placement. Other placements "
              "do not read it."},
     {.section = "pipeline",
+     .key = "slices",
+     .kind = NAMI_OPTION_INT,
+     .offset = FIELD(slices),
+     .fallback = "1",
+     .minimum = 1,
+     .maximum = UINT16_MAX,
+     .help = "Token slices of each sequence (K), for an order that slices, as "
+             "terapipe; causal models only."},
+    {.section = "pipeline",
      .key = "microbatches",
      .kind = NAMI_OPTION_INT,
      .offset = FIELD(microbatches),
@@ -200,13 +209,16 @@ nami_status nami_recipe_from_options(const nami_pipeline_options *o, int ranks,
                      .microbatches = (int)(o->microbatches / o->replicas),
                      .waves = 1,
                      .chunks = 1,
-                     .slices = 1,
+                     .slices = (int)o->slices,
                      .recompute = o->recompute};
     NAMI_TRY(nami_recipe_preset(&r, o->schedule));
     if (r.placement == NAMI_PLACE_FREE && (o->placement > 0 || *o->order != '\0'))
         return nami_fail(NAMI_EINPUT,
                          "%s says placement and order; remove pipeline.placement and "
                          "pipeline.order",
+                         r.name);
+    if (r.placement == NAMI_PLACE_FREE && o->slices > 1)
+        return nami_fail(NAMI_EINPUT, "%s says the slices; remove pipeline.slices",
                          r.name);
     r.placement =
         o->placement > 0 ? (nami_placement_kind)(o->placement - 1) : r.placement;

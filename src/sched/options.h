@@ -10,6 +10,7 @@ typedef struct nami_pipeline_options {
     char *schedule;        /* a preset, or "file:PATH" */
     int64_t positions;     /* P; 0: ranks / replicas */
     int64_t waves, chunks; /* W, V; read by the wave and the looping placement */
+    int64_t slices;        /* K; above 1 only with an order that slices */
     int64_t microbatches;  /* per step, over all replicas */
     int64_t replicas;      /* D */
     bool recompute;

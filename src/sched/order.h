@@ -13,6 +13,7 @@ typedef struct nami_order {
     const char *name;    /* "wave" */
     const char *summary; /* one sentence */
     unsigned placements; /* those it can serve: sum of NAMI_ON(kind) */
+    bool sliced;         /* serves more than one token slice */
     /* Why the order does not admit the counts of `r`, as a failed status; NULL: admits all. */
     nami_status (*admits)(const nami_recipe *r);
     /* Append the compute actions of `position` to `out`. */
@@ -40,6 +41,12 @@ extern const nami_order nami_order_zb_h1;
 extern const nami_order nami_order_zb_h2;
 extern const nami_order nami_order_zb_v;
 extern const nami_order nami_order_wave_zb;
+extern const nami_order nami_order_gems;
+extern const nami_order nami_order_chimera;
+extern const nami_order nami_order_chimera_doubling;
+extern const nami_order nami_order_dualpipe;
+extern const nami_order nami_order_dualpipev;
+extern const nami_order nami_order_terapipe;
 extern const nami_order nami_order_template;
 
 #endif

@@ -37,7 +37,11 @@ static nami_status check_counts(const nami_recipe *r)
             "%d positions with %lld stages each are %lld stages; at most %d fit",
             r->positions, (long long)chunks, (long long)chunks * r->positions,
             NAMI_STAGES_MOST);
-    double actions = 2.0 * (double)(chunks * r->positions) * r->microbatches;
+    if (r->slices > UINT16_MAX)
+        return nami_fail(NAMI_EPLAN, "%d token slices are too many; at most %d fit",
+                         r->slices, UINT16_MAX);
+    double actions =
+        2.0 * (double)(chunks * r->positions) * r->microbatches * r->slices;
     if (actions > ACTIONS_MOST)
         return nami_fail(
             NAMI_EPLAN,
@@ -65,6 +69,11 @@ static nami_status check_order(const nami_recipe *r)
     if (!(order->placements & NAMI_ON(r->placement)))
         return nami_fail(NAMI_EPLAN, "order \"%s\" does not go with placement \"%s\"",
                          order->name, placement_name[r->placement]);
+    if (r->slices > 1 && !order->sliced)
+        return nami_fail(NAMI_EPLAN,
+                         "order \"%s\" does not cut sequences into token slices, so "
+                         "slices = %d cannot be had; terapipe does",
+                         order->name, r->slices);
     return order->admits != NULL ? order->admits(r) : NAMI_OK;
 }
 

@@ -14,7 +14,7 @@ void nami_schedule_free(nami_schedule *s)
     *s = (nami_schedule){0};
 }
 
-/* Leave only the forwards: what is left of an order that finishes, finishes. */
+/* Leave only the forwards, each by itself: what is left of an order that finishes, finishes. */
 static void keep_forwards(nami_schedule *s)
 {
     for (int i = 0; i < s->place.positions; i++) {
@@ -22,8 +22,10 @@ static void keep_forwards(nami_schedule *s)
         int64_t kept = 0;
         for (int64_t j = 0; j < l->count; j++) {
             nami_kind kind = l->item[j].kind;
-            if (kind == NAMI_F || kind == NAMI_SEND_F || kind == NAMI_RECV_F)
-                l->item[kept++] = l->item[j];
+            if (kind != NAMI_F && kind != NAMI_SEND_F && kind != NAMI_RECV_F)
+                continue;
+            l->item[kept] = l->item[j];
+            l->item[kept++].flags = 0; /* no pair is left whole */
         }
         l->count = kept;
     }

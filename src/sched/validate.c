@@ -89,7 +89,7 @@ static nami_status check_place(const proof *c)
     if (place != c->position)
         return object(c, "stage %d lies on position %d", a.stage, place);
     if (!nami_semantics_of(a.kind)->per_unit)
-        return NAMI_OK;
+        return a.slice == 0 ? NAMI_OK : object(c, "it has no token slices");
     if (a.unit < 0 || a.unit >= c->s->recipe.microbatches)
         return object(c, "there are only micro-batches 0 to %d",
                       c->s->recipe.microbatches - 1);
@@ -210,6 +210,24 @@ static nami_status check_ending(proof *c)
     return NAMI_OK;
 }
 
+/* The entry and the next one are a pair: two computations that do not need each other. */
+static nami_status check_pair(const proof *c)
+{
+    const nami_list *l = &c->s->list[c->position];
+    if (!nami_list_pair(l, c->index))
+        return object(c, "it is marked as the first of a pair, but ends the list");
+    nami_action a = c->a, b = l->item[c->index + 1];
+    if (b.kind >= NAMI_KINDS || !nami_semantics_of(a.kind)->compute ||
+        !nami_semantics_of(b.kind)->compute)
+        return object(c, "only two computations can be a pair");
+    if (b.flags & NAMI_FLAG_PAIR)
+        return object(c, "a pair has two actions, not three");
+    bool same = a.stage == b.stage && a.unit == b.unit && a.copy == b.copy;
+    if (same && (a.slice == b.slice || a.kind == b.kind))
+        return object(c, "the other one of its pair needs it first");
+    return NAMI_OK;
+}
+
 static nami_status check_entry(proof *c)
 {
     if (c->a.kind >= NAMI_KINDS)
@@ -220,6 +238,8 @@ static nami_status check_entry(proof *c)
     const char *wrong = nami_versions_see(&c->versions, c->s, c->a);
     if (wrong != NULL)
         return object(c, "%s", wrong);
+    if (c->a.flags & NAMI_FLAG_PAIR)
+        NAMI_TRY(check_pair(c));
     if (nami_semantics_of(c->a.kind)->per_unit)
         return check_unit(c);
     if (c->a.kind == NAMI_DRAIN || c->s->recipe.weights != NAMI_WEIGHTS_FLUSH)

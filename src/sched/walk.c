@@ -108,6 +108,8 @@ static nami_status explain(const walk *w, int position)
     nami_text text = {0}, cause = {0};
     nami_action a = w->s->list[position].item[w->next[position]];
     nami_action_print(a, &text);
+    if (can_run(w, a)) /* then it waits with the other one of its pair */
+        a = w->s->list[position].item[w->next[position] + 1];
     int what = waits_for(w, a, &stage);
     if (what == 0) {
         nami_text_add(&cause, "the REDUCE of every copy of stage %d", a.stage);
@@ -144,7 +146,13 @@ static nami_status advance(walk *w, int position, void (*visit)(void *, int, int
                 NAMI_EPLAN,
                 "position %d, entry %lld: an action of stage %d that is not here",
                 position, (long long)w->next[position], a.stage);
-        if (!can_run(w, a)) {
+        if (nami_list_pair(l, w->next[position]) &&
+            !fits(w->s, l->item[w->next[position] + 1], position))
+            return nami_fail(NAMI_EPLAN,
+                             "position %d, entry %lld: pairs with nothing that is here",
+                             position, (long long)w->next[position]);
+        if (!can_run(w, a) || (nami_list_pair(l, w->next[position]) &&
+                               !can_run(w, l->item[w->next[position] + 1]))) {
             w->asleep[position] = true;
             return NAMI_OK;
         }

@@ -18,7 +18,8 @@ typedef struct simulation {
     const nami_schedule *s;
     const nami_cost *cost;
     double
-        scale; /* times are kept in units of 1/scale: S/P for uniform costs, else 1 */
+        scale; /* times are kept in units of 1/scale: S K/P for uniform costs, else 1 */
+    bool uniform;    /* all stages cost the same */
     double *left[2]; /* [stages][units][slices] when output, gradient left its stage */
     double *posted
         [2]; /* the same: when the receive of it was posted; NULL without communication */
@@ -42,11 +43,12 @@ static double own(const double *table, double uniform, int stage)
 static double duration(const simulation *m, nami_action a)
 {
     const nami_cost *c = m->cost;
-    double share =
-        m->scale == 1.0 ? (double)m->s->place.positions / m->s->place.stages : 1.0;
-    double f = own(c->stage_f, c->tf * share, a.stage);
-    double bi = own(c->stage_bi, c->tbi * share, a.stage);
-    double bw = own(c->stage_bw, c->tbw * share, a.stage);
+    double slices = m->s->recipe.slices;
+    double stage = m->uniform ? slices /* a stage of the whole micro-batch */
+                              : (double)m->s->place.positions / m->s->place.stages;
+    double f = own(c->stage_f, c->tf * stage, a.stage) / slices;
+    double bi = own(c->stage_bi, c->tbi * stage, a.stage) / slices;
+    double bw = own(c->stage_bw, c->tbw * stage, a.stage) / slices;
     double again = m->s->recipe.recompute ? f : 0.0;
     switch (a.kind) {
     case NAMI_F:
@@ -59,11 +61,11 @@ static double duration(const simulation *m, nami_action a)
     case NAMI_BW:
         return bw;
     case NAMI_UPDATE:
-        return c->update * share;
+        return c->update * stage;
     case NAMI_REDUCE:
     case NAMI_REDUCE_SCATTER:
     case NAMI_GATHER:
-        return c->reduce * share;
+        return c->reduce * stage;
     default:
         return 0.0;
     }
@@ -136,19 +138,38 @@ static void reduce(simulation *m, int position, nami_action a)
     record(m, position, a, start, p->lane);
 }
 
-static void compute(simulation *m, int position, nami_action a)
+/* Run `a` from `start` on; what it makes leaves at `leaves`. */
+static void run(simulation *m, int position, nami_action a, double start, double leaves)
 {
     place_state *p = &m->place[position];
     const nami_semantics *is = nami_semantics_of(a.kind);
-    double start = ready(m, a, position), end = start + duration(m, a);
+    double end = start + duration(m, a);
     p->clock = end;
     p->busy += end - start;
     note(p, start, end);
     record(m, position, a, start, end);
     if (is->makes_output)
-        m->left[0][at(m, a, a.stage)] = end;
+        m->left[0][at(m, a, a.stage)] = leaves;
     if (is->makes_gradient)
-        m->left[1][at(m, a, a.stage)] = end;
+        m->left[1][at(m, a, a.stage)] = leaves;
+}
+
+static void compute(simulation *m, int position, int64_t index)
+{
+    const nami_list *l = &m->s->list[position];
+    nami_action a = l->item[index];
+    if (nami_list_pair(l, index - 1))
+        return; /* ran with the first of its pair */
+    double start = ready(m, a, position);
+    if (!nami_list_pair(l, index)) {
+        run(m, position, a, start, start + duration(m, a));
+        return;
+    }
+    nami_action b = l->item[index + 1];
+    start = fmax(start, ready(m, b, position));
+    double middle = start + duration(m, a), end = middle + duration(m, b);
+    run(m, position, a, start, end);
+    run(m, position, b, middle, end);
 }
 
 static void visit(void *context, int position, int64_t index)
@@ -173,7 +194,7 @@ static void visit(void *context, int position, int64_t index)
     case NAMI_DRAIN:
         return;
     default:
-        compute(m, position, a);
+        compute(m, position, index);
     }
 }
 
@@ -257,8 +278,8 @@ static void open_simulation(simulation *m)
     const nami_cost *c = m->cost;
     size_t stages = (size_t)s->place.stages, positions = (size_t)s->place.positions;
     size_t values = stages * (size_t)s->recipe.microbatches * (size_t)s->recipe.slices;
-    bool uniform = c->stage_f == NULL && c->stage_bi == NULL && c->stage_bw == NULL;
-    m->scale = uniform ? (double)stages / (double)positions : 1.0;
+    m->uniform = c->stage_f == NULL && c->stage_bi == NULL && c->stage_bw == NULL;
+    m->scale = m->uniform ? (double)stages * s->recipe.slices / (double)positions : 1.0;
     for (int d = 0; d < 2; d++) {
         m->left[d] = nami_alloc(NAMI_MEM_OTHER, values * sizeof(double));
         if (s->communicates)

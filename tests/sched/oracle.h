@@ -8,6 +8,7 @@
 #define NAMI_TEST_ORACLE_H
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "sched/order.h"
 
@@ -19,26 +20,35 @@ typedef struct oracle_edge {
 typedef struct oracle {
     const nami_schedule *s;
     int nodes, edges, room;
-    nami_action *action; /* [nodes] */
-    int *position;       /* [nodes] */
-    int *head, *waits;   /* [nodes] */
-    int64_t *start, *cost;
+    nami_action
+        *action[2];    /* [nodes] the actions of a node: one, or the two of a pair */
+    int *actions;      /* [nodes] */
+    int *position;     /* [nodes] */
+    int *head, *waits; /* [nodes] */
+    int64_t *start;
     oracle_edge *edge;
-    int *id; /* [NAMI_KINDS][stages][units or 1], -1 */
-    bool twice;
+    int *
+        id; /* [NAMI_KINDS][copies][stages][units][slices], -1; unit 0 for those without */
 } oracle;
 
-/* Whole-number costs: of a stage each, and of a message. */
+/* Whole-number costs: of a stage (and slice) each, and of a message. */
 typedef struct oracle_costs {
     const int64_t *f, *bi, *bw; /* [stages] */
     int64_t latency;
 } oracle_costs;
 
-static inline int *oracle_id(const oracle *o, int kind, int stage, int unit)
+/* A stage's work on a slice of a micro-batch in a copy of the model. */
+typedef struct oracle_item {
+    int copy, stage, unit, slice;
+} oracle_item;
+
+static inline int *oracle_id(const oracle *o, int kind, oracle_item x)
 {
-    return &o->id[((int64_t)kind * o->s->place.stages + stage) *
-                      o->s->recipe.microbatches +
-                  (unit > 0 ? unit : 0)];
+    const nami_schedule *s = o->s;
+    int64_t at = (int64_t)kind * s->place.copies + x.copy;
+    at = at * s->place.stages + x.stage;
+    at = at * s->recipe.microbatches + (x.unit > 0 ? x.unit : 0);
+    return &o->id[at * s->recipe.slices + x.slice];
 }
 
 static inline void oracle_before(oracle *o, int from, int to, int64_t weight)
@@ -55,54 +65,100 @@ static inline void oracle_before(oracle *o, int from, int to, int64_t weight)
     o->waits[to]++;
 }
 
-/* Number the actions; false when one cannot belong to the schedule. */
+/* Whether an action can belong to the schedule, on position `p`. */
+static inline bool oracle_belongs(const oracle *o, nami_action a, int p)
+{
+    const nami_schedule *s = o->s;
+    bool whole = a.kind == NAMI_REDUCE || a.kind == NAMI_UPDATE;
+    if (a.kind >= NAMI_KINDS || a.stage >= s->place.stages ||
+        a.copy >= s->place.copies || a.version != 0)
+        return false;
+    if (whole ? a.unit != -1 || a.slice != 0
+              : a.unit < 0 || a.unit >= s->recipe.microbatches ||
+                    a.slice >= s->recipe.slices)
+        return false;
+    return s->place.position[a.copy * s->place.stages + a.stage] == p;
+}
+
+/* Number the actions, the two of a pair as one; false when one cannot belong to the schedule. */
 static inline bool oracle_number(oracle *o)
 {
     const nami_schedule *s = o->s;
     for (int p = 0; p < s->place.positions; p++) {
+        bool second = false;
         for (int64_t i = 0; i < s->list[p].count; i++) {
             nami_action a = s->list[p].item[i];
-            bool whole = a.kind == NAMI_REDUCE || a.kind == NAMI_UPDATE;
-            if (a.kind >= NAMI_KINDS || a.stage >= s->place.stages || a.copy != 0 ||
-                a.version != 0)
+            bool first = a.flags & NAMI_FLAG_PAIR;
+            if (!oracle_belongs(o, a, p))
                 return false;
-            if (whole ? a.unit != -1 : a.unit < 0 || a.unit >= s->recipe.microbatches)
+            oracle_item x = {a.copy, a.stage, a.unit, a.slice};
+            bool computes = a.kind <= NAMI_R;
+            if (*oracle_id(o, a.kind, x) >= 0 || (first && second) ||
+                ((first || second) && !computes))
                 return false;
-            if (s->place.position[a.stage] != p ||
-                *oracle_id(o, a.kind, a.stage, a.unit) >= 0)
-                return false;
-            *oracle_id(o, a.kind, a.stage, a.unit) = o->nodes;
-            o->action[o->nodes] = a;
-            o->position[o->nodes] = p;
-            o->head[o->nodes] = -1;
-            o->nodes++;
+            int node = second ? o->nodes - 1 : o->nodes++;
+            *oracle_id(o, a.kind, x) = node;
+            o->action[o->actions[node]++][node] = a;
+            o->position[node] = p;
+            o->head[node] = second ? o->head[node] : -1;
+            second = first;
         }
+        if (second)
+            return false;
     }
     return true;
 }
 
-/* Whether exactly the expected actions of a stage and unit are there. */
-static inline bool oracle_expected(const oracle *o, int stage, int unit)
+/* Whether exactly the expected actions are there, all in the copy that runs the micro-batch. */
+static inline bool oracle_expected(const oracle *o, oracle_item x, int owner)
 {
     const nami_schedule *s = o->s;
-    const int *at = s->place.position;
+    const int *at = s->place.position + (int64_t)x.copy * s->place.stages;
     bool train = s->purpose == NAMI_PURPOSE_TRAIN, talk = s->communicates;
-    bool before = stage > 0 && at[stage - 1] != at[stage];
-    bool behind = stage + 1 < s->place.stages && at[stage + 1] != at[stage];
-    bool split = *oracle_id(o, NAMI_BI, stage, unit) >= 0;
+    bool before = x.stage > 0 && at[x.stage - 1] != at[x.stage];
+    bool behind = x.stage + 1 < s->place.stages && at[x.stage + 1] != at[x.stage];
+    bool split = *oracle_id(o, NAMI_BI, x) >= 0;
     const bool want[NAMI_KINDS] = {
         [NAMI_F] = true,
         [NAMI_B] = train && !split,
         [NAMI_BI] = train && split,
         [NAMI_BW] = train && split,
-        [NAMI_R] = *oracle_id(o, NAMI_R, stage, unit) >= 0 && train,
+        [NAMI_R] = *oracle_id(o, NAMI_R, x) >= 0 && train,
         [NAMI_SEND_F] = talk && behind,
         [NAMI_RECV_F] = talk && before,
         [NAMI_SEND_B] = talk && before && train,
         [NAMI_RECV_B] = talk && behind && train,
     };
     for (int kind = 0; kind <= NAMI_RECV_B; kind++) {
-        if ((*oracle_id(o, kind, stage, unit) >= 0) != want[kind])
+        if ((*oracle_id(o, kind, x) >= 0) != (want[kind] && x.copy == owner))
+            return false;
+    }
+    return true;
+}
+
+/* The copy in which a micro-batch starts. */
+static inline int oracle_owner(const oracle *o, int unit)
+{
+    for (int c = 0; c < o->s->place.copies; c++) {
+        if (*oracle_id(o, NAMI_F, (oracle_item){c, 0, unit, 0}) >= 0)
+            return c;
+    }
+    return -1;
+}
+
+static inline bool oracle_complete_stage(const oracle *o, int copy, int stage)
+{
+    const nami_schedule *s = o->s;
+    for (int unit = 0; unit < s->recipe.microbatches; unit++) {
+        int owner = oracle_owner(o, unit);
+        for (int slice = 0; slice < s->recipe.slices; slice++) {
+            if (!oracle_expected(o, (oracle_item){copy, stage, unit, slice}, owner))
+                return false;
+        }
+    }
+    for (int kind = NAMI_REDUCE; kind < NAMI_KINDS; kind++) {
+        bool want = (kind == NAMI_REDUCE || kind == NAMI_UPDATE) && s->updates;
+        if ((*oracle_id(o, kind, (oracle_item){copy, stage, -1, 0}) >= 0) != want)
             return false;
     }
     return true;
@@ -110,66 +166,87 @@ static inline bool oracle_expected(const oracle *o, int stage, int unit)
 
 static inline bool oracle_complete(const oracle *o)
 {
-    const nami_schedule *s = o->s;
-    for (int stage = 0; stage < s->place.stages; stage++) {
-        for (int unit = 0; unit < s->recipe.microbatches; unit++) {
-            if (!oracle_expected(o, stage, unit))
-                return false;
-        }
-        for (int kind = NAMI_REDUCE; kind < NAMI_KINDS; kind++) {
-            bool want = (kind == NAMI_REDUCE || kind == NAMI_UPDATE) && s->updates;
-            if ((*oracle_id(o, kind, stage, -1) >= 0) != want)
+    for (int unit = 0; unit < o->s->recipe.microbatches; unit++) {
+        if (oracle_owner(o, unit) < 0)
+            return false;
+    }
+    for (int copy = 0; copy < o->s->place.copies; copy++) {
+        for (int stage = 0; stage < o->s->place.stages; stage++) {
+            if (!oracle_complete_stage(o, copy, stage))
                 return false;
         }
     }
     return true;
 }
 
-/* The rules of one stage and unit. */
-static inline void oracle_unit(oracle *o, int stage, int unit, int64_t latency)
+static inline int oracle_backward(const oracle *o, oracle_item x)
 {
-    const int *at = o->s->place.position;
-    int stages = o->s->place.stages;
-#define ID(kind, stage) (*oracle_id(o, kind, stage, unit))
-    int f = ID(NAMI_F, stage), w = ID(NAMI_BW, stage);
-    int b = ID(NAMI_B, stage) >= 0 ? ID(NAMI_B, stage) : ID(NAMI_BI, stage);
-    oracle_before(o, f, b, 0);
-    oracle_before(o, f, ID(NAMI_R, stage), 0);
-    oracle_before(o, ID(NAMI_R, stage), b, 0);
-    oracle_before(o, b, w, 0);
-    oracle_before(o, f, ID(NAMI_SEND_F, stage), 0);
-    oracle_before(o, b, ID(NAMI_SEND_B, stage), 0);
-    oracle_before(o, ID(NAMI_RECV_F, stage), f, latency);
-    oracle_before(o, ID(NAMI_RECV_B, stage), b, latency);
-    if (stage + 1 < stages) {
-        int after =
-            ID(NAMI_B, stage + 1) >= 0 ? ID(NAMI_B, stage + 1) : ID(NAMI_BI, stage + 1);
-        bool apart = at[stage] != at[stage + 1], talk = apart && o->s->communicates;
-        oracle_before(o, talk ? ID(NAMI_SEND_F, stage) : f, ID(NAMI_F, stage + 1),
-                      apart ? latency : 0);
-        oracle_before(o, talk ? ID(NAMI_SEND_B, stage + 1) : after, b,
-                      apart ? latency : 0);
+    int b = *oracle_id(o, NAMI_B, x);
+    return b >= 0 ? b : *oracle_id(o, NAMI_BI, x);
+}
+
+/* The rules of a slice in the stages next to it. */
+static inline void oracle_neighbours(oracle *o, oracle_item x, int64_t latency)
+{
+    const int *at = o->s->place.position + (int64_t)x.copy * o->s->place.stages;
+    oracle_item y = x;
+    y.stage++;
+    if (y.stage < o->s->place.stages) {
+        bool apart = at[x.stage] != at[y.stage], talk = apart && o->s->communicates;
+        oracle_before(o, *oracle_id(o, talk ? NAMI_SEND_F : NAMI_F, x),
+                      *oracle_id(o, NAMI_F, y), apart ? latency : 0);
+        oracle_before(o, talk ? *oracle_id(o, NAMI_SEND_B, y) : oracle_backward(o, y),
+                      oracle_backward(o, x), apart ? latency : 0);
     }
+    y = x;
+    y.slice++;
+    if (y.slice < o->s->recipe.slices) {
+        oracle_before(o, *oracle_id(o, NAMI_F, x), *oracle_id(o, NAMI_F, y), 0);
+        oracle_before(o, oracle_backward(o, y), oracle_backward(o, x), 0);
+    }
+}
+
+/* The rules of one stage and slice. */
+static inline void oracle_unit(oracle *o, oracle_item x, int64_t latency)
+{
+    int f = *oracle_id(o, NAMI_F, x), w = *oracle_id(o, NAMI_BW, x);
+    int b = oracle_backward(o, x), again = *oracle_id(o, NAMI_R, x);
+    oracle_before(o, f, b, 0);
+    oracle_before(o, f, again, 0);
+    oracle_before(o, again, b, 0);
+    oracle_before(o, b, w, 0);
+    oracle_before(o, f, *oracle_id(o, NAMI_SEND_F, x), 0);
+    oracle_before(o, b, *oracle_id(o, NAMI_SEND_B, x), 0);
+    oracle_before(o, *oracle_id(o, NAMI_RECV_F, x), f, latency);
+    oracle_before(o, *oracle_id(o, NAMI_RECV_B, x), b, latency);
+    oracle_neighbours(o, x, latency);
+    oracle_item whole = {x.copy, x.stage, -1, 0};
     for (int k = 0; k < 3; k++) {
         const int compute[3] = {f, b, w};
         if (k > 0)
-            oracle_before(o, compute[k], *oracle_id(o, NAMI_REDUCE, stage, -1), 0);
-        oracle_before(o, compute[k], *oracle_id(o, NAMI_UPDATE, stage, -1), 0);
+            oracle_before(o, compute[k], *oracle_id(o, NAMI_REDUCE, whole), 0);
+        oracle_before(o, compute[k], *oracle_id(o, NAMI_UPDATE, whole), 0);
     }
-#undef ID
 }
 
 static inline void oracle_edges(oracle *o, int64_t latency)
 {
+    const nami_schedule *s = o->s;
     for (int n = 1; n < o->nodes; n++) {
         if (o->position[n] == o->position[n - 1])
             oracle_before(o, n - 1, n, 0);
     }
-    for (int stage = 0; stage < o->s->place.stages; stage++) {
-        for (int unit = 0; unit < o->s->recipe.microbatches; unit++)
-            oracle_unit(o, stage, unit, latency);
-        oracle_before(o, *oracle_id(o, NAMI_REDUCE, stage, -1),
-                      *oracle_id(o, NAMI_UPDATE, stage, -1), 0);
+    for (int copy = 0; copy < s->place.copies; copy++) {
+        for (int stage = 0; stage < s->place.stages; stage++) {
+            for (int unit = 0; unit < s->recipe.microbatches; unit++) {
+                for (int slice = 0; slice < s->recipe.slices; slice++)
+                    oracle_unit(o, (oracle_item){copy, stage, unit, slice}, latency);
+            }
+            for (int other = 0; other < s->place.copies; other++)
+                oracle_before(
+                    o, *oracle_id(o, NAMI_REDUCE, (oracle_item){other, stage, -1, 0}),
+                    *oracle_id(o, NAMI_UPDATE, (oracle_item){copy, stage, -1, 0}), 0);
+        }
     }
 }
 
@@ -201,7 +278,9 @@ static inline int64_t oracle_longest(oracle *o, const oracle_costs *c)
     }
     for (; done < queued; done++) {
         int n = queue[done];
-        int64_t end = o->start[n] + oracle_cost(o->action[n], c);
+        int64_t end = o->start[n];
+        for (int i = 0; i < o->actions[n]; i++)
+            end += oracle_cost(o->action[i][n], c);
         last = end > last ? end : last;
         for (int e = o->head[n]; e >= 0; e = o->edge[e].next) {
             int to = o->edge[e].to;
@@ -237,11 +316,14 @@ static inline bool oracle_held(const nami_schedule *s)
 static inline int64_t oracle_makespan(const nami_schedule *s, const oracle_costs *c)
 {
     oracle o = {.s = s};
-    size_t nodes = 1, ids = (size_t)NAMI_KINDS * (size_t)s->place.stages *
-                            (size_t)s->recipe.microbatches;
+    size_t nodes = 1, ids = (size_t)NAMI_KINDS * (size_t)s->place.copies *
+                            (size_t)s->place.stages * (size_t)s->recipe.microbatches *
+                            (size_t)s->recipe.slices;
     for (int p = 0; p < s->place.positions; p++)
         nodes += (size_t)s->list[p].count;
-    o.action = calloc(nodes, sizeof *o.action);
+    for (int i = 0; i < 2; i++)
+        o.action[i] = calloc(nodes, sizeof *o.action[i]);
+    o.actions = calloc(nodes, sizeof *o.actions);
     o.position = calloc(nodes, sizeof *o.position);
     o.head = calloc(nodes, sizeof *o.head);
     o.waits = calloc(nodes, sizeof *o.waits);
@@ -254,7 +336,9 @@ static inline int64_t oracle_makespan(const nami_schedule *s, const oracle_costs
         oracle_edges(&o, c->latency);
         makespan = oracle_longest(&o, c);
     }
-    free(o.action);
+    for (int i = 0; i < 2; i++)
+        free(o.action[i]);
+    free(o.actions);
     free(o.position);
     free(o.head);
     free(o.waits);
@@ -294,6 +378,7 @@ static inline nami_recipe oracle_recipe(const char *name, int positions,
     nami_recipe r = {.positions = positions, .microbatches = microbatches, .slices = 1};
     r.waves = chunks;
     r.chunks = chunks;
+    r.slices = strcmp(name, "terapipe") == 0 ? chunks : 1;
     if (nami_recipe_preset(&r, name) != NAMI_OK)
         abort();
     return r;
@@ -307,10 +392,27 @@ static inline bool oracle_admits(const nami_recipe *r)
     return admits;
 }
 
-/* Whether W or V changes anything. */
+/* The same with the first counts from these on that the order takes. */
+static inline nami_recipe oracle_smallest(const char *name, int positions,
+                                          int microbatches, int chunks)
+{
+    nami_recipe r = oracle_recipe(name, positions, microbatches, chunks);
+    if (strcmp(name, "zb-v") == 0 || strcmp(name, "dualpipev") == 0)
+        r.waves = 1;
+    for (r.positions = positions;; r.positions++) {
+        for (r.microbatches = microbatches; r.microbatches <= 4 * r.positions;
+             r.microbatches++) {
+            if (oracle_admits(&r))
+                return r;
+        }
+    }
+}
+
+/* Whether W, V or K changes anything. */
 static inline bool oracle_chunked(const nami_recipe *r)
 {
-    return r->placement == NAMI_PLACE_WAVE || r->placement == NAMI_PLACE_LOOPING;
+    return r->placement == NAMI_PLACE_WAVE || r->placement == NAMI_PLACE_LOOPING ||
+           r->slices > 1;
 }
 
 #endif

@@ -72,9 +72,9 @@ static void test_all_pairs(void **state)
     for (int i = 0; i < nami_orders(); i++) {
         for (int kind = NAMI_PLACE_LINEAR; kind <= NAMI_PLACE_FREE; kind++) {
             const nami_order *order = nami_order_at(i);
-            nami_recipe r = oracle_recipe("gpipe", 4, 6, 2);
+            nami_recipe r = oracle_recipe("gpipe", 4, 8, 2);
             copy_recipe(&r, (nami_placement_kind)kind, order->name);
-            if (order == &nami_order_zb_v)
+            if (order == &nami_order_zb_v || order == &nami_order_dualpipev)
                 r.waves = 1;
             if (order->placements & NAMI_ON(kind)) {
                 check_recipe(&r, NAMI_PURPOSE_TRAIN, 1, true);
@@ -89,25 +89,40 @@ static void test_all_pairs(void **state)
     }
 }
 
+/* Each micro-batch a stage and copy adds gradients of, K times; -1 when one comes before its predecessor. */
+static int ascending(const nami_schedule *s, int copy, int stage)
+{
+    const nami_list *l = &s->list[nami_place_of(&s->place, copy, stage)];
+    int last = 0, count = 0;
+    for (int64_t k = 0; k < l->count; k++) {
+        nami_action a = l->item[k];
+        if (a.stage != stage || a.copy != copy ||
+            !nami_semantics_of(a.kind)->adds_gradient)
+            continue;
+        if (a.unit < last)
+            return -1;
+        last = a.unit;
+        count++;
+    }
+    return count;
+}
+
 /* Backwards of a stage ascend in every schedule, so that gradients add up in one order. */
 static void test_backwards_ascend(void **state)
 {
     (void)state;
     for (int i = 0; i < nami_presets(); i++) {
-        nami_recipe r = oracle_recipe(nami_preset_at(i)->name, 5, 13, 2);
-        if (!oracle_admits(&r))
-            r.waves = 1;
+        nami_recipe r = oracle_smallest(nami_preset_at(i)->name, 5, 13, 2);
         nami_schedule s;
         assert_ok(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s));
         for (int stage = 0; stage < s.place.stages; stage++) {
-            const nami_list *l = &s.list[nami_place_of(&s.place, 0, stage)];
-            int next = 0;
-            for (int64_t k = 0; k < l->count; k++) {
-                if (l->item[k].stage == stage &&
-                    nami_semantics_of(l->item[k].kind)->adds_gradient)
-                    assert_int_equal(l->item[k].unit, next++);
+            int all = 0;
+            for (int c = 0; c < s.place.copies; c++) {
+                int count = ascending(&s, c, stage);
+                assert_true(count > 0);
+                all += count;
             }
-            assert_int_equal(next, 13);
+            assert_int_equal(all, r.microbatches * r.slices);
         }
         nami_schedule_free(&s);
     }
@@ -139,6 +154,16 @@ static void test_known_lists(void **state)
                "1F0 1F1 3F0 3B0 3F1 3B1 1B0 1B1\n");
     check_text("hanayo", 2, 2, 1,
                "0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1\n1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1\n");
+    check_text("gems", 2, 3, 1,
+               "0F0 0B0 1F1@1 1B1@1 0F2 0B2\n1F0 1B0 0F1@1 0B1@1 1F2 1B2\n");
+    check_text("chimera", 2, 2, 1, "0F0 1F1@1 1B1@1 0B0\n0F1@1 1F0 1B0 0B1@1\n");
+    check_text("zb-h1", 2, 3, 1,
+               "0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2\n"
+               "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2\n");
+    check_text("terapipe", 2, 1, 2, "0F0 0F0/1 0B0/1 0B0\n1F0 1F0/1 1B0/1 1B0\n");
+    check_text("hanayo-zb", 2, 2, 1,
+               "0F0 0F1 3F0 3I0 3F1 3I1 0I0 3W0 0I1 3W1 0W0 0W1\n"
+               "1F0 2F0 1F1 2F1 2I0 1I0 2I1 1I1 2W0 1W0 2W1 1W1\n");
     check_text("hanayo", 1, 2, 2,
                "0F0 1F0 2F0 3F0 3B0 0F1 2B0 1F1 1B0 2F1 0B0 3F1 3B1 2B1 1B1 0B1\n");
 }
@@ -209,6 +234,53 @@ static void test_refusals(void **state)
                  "asynchronous");
 }
 
+static void refuse(const char *name, int positions, int microbatches, int waves,
+                   const char *part)
+{
+    nami_recipe r = oracle_recipe(name, positions, microbatches, waves);
+    nami_schedule s;
+    assert_fails(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EPLAN, part);
+    nami_schedule_free(&s);
+}
+
+/* Real limits of orders, with the arithmetic. */
+static void test_limits(void **state)
+{
+    (void)state;
+    refuse("chimera", 3, 6, 1, "even number of positions");
+    refuse("chimera-doubling", 5, 6, 1, "5 = 2 x 2 + 1");
+    refuse("dualpipe", 3, 6, 1, "even number of positions, not 3");
+    refuse("dualpipe", 4, 9, 1, "even number of micro-batches");
+    refuse("dualpipe", 4, 6, 1, "2P = 2 x 4 = 8 on, not 6");
+    refuse("dualpipev", 4, 7, 1, "2P = 2 x 4 = 8 micro-batches, not 7");
+    refuse("dualpipev", 4, 8, 2, "one wave, not 2");
+    refuse("zb-v", 4, 8, 2, "one wave, not 2");
+    nami_recipe r = oracle_recipe("gpipe", 2, 2, 1);
+    nami_schedule s;
+    r.slices = 2;
+    assert_fails(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EPLAN,
+                 "terapipe does");
+    r.slices = UINT16_MAX + 1;
+    assert_fails(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EPLAN,
+                 "token slices are too many");
+}
+
+/* Where another schedule serves better, an order says so. */
+static void test_advice(void **state)
+{
+    (void)state;
+    nami_recipe r = oracle_recipe("zb-h2", 4, 7, 1);
+    assert_null(nami_order_zb_h2.advise(&r));
+    assert_null(nami_order_zb_v.advise(&r));
+    r.microbatches = 6;
+    assert_non_null(strstr(nami_order_zb_h2.advise(&r), "zb-h1"));
+    assert_non_null(strstr(nami_order_zb_v.advise(&r), "hanayo-zb"));
+    r.microbatches = 8;
+    assert_null(nami_order_chimera_doubling.advise(&r));
+    r.microbatches = 7;
+    assert_non_null(strstr(nami_order_chimera_doubling.advise(&r), "take chimera"));
+}
+
 /* Slots that the executor allocates, against a plain count. */
 static void test_counts(void **state)
 {
@@ -274,7 +346,8 @@ int main(void)
         cmocka_unit_test(test_all_pairs),   cmocka_unit_test(test_backwards_ascend),
         cmocka_unit_test(test_known_lists), cmocka_unit_test(test_placements),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_keys),        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_advice),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }

@@ -48,17 +48,17 @@ static void test_round_trips(void **state)
     for (int i = 0; i < nami_presets(); i++) {
         for (int p = 1; p <= 5; p++) {
             for (int m = 1; m <= 2 * p; m++) {
-                nami_recipe r = oracle_recipe(nami_preset_at(i)->name, p, m, 2);
-                if (!oracle_admits(&r))
-                    r.waves = 1;
+                nami_recipe r = oracle_smallest(nami_preset_at(i)->name, p, m, 2);
+                if (r.placement == NAMI_PLACE_BIDIRECTIONAL && r.microbatches == 1)
+                    continue; /* a file shows no copy that does nothing */
                 nami_schedule bare, full;
                 assert_ok(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &bare));
                 round_trip(&bare, nami_schedule_print);
-                if (p >
+                if (r.positions >
                     1) /* one position alone has no comma to tell a CSV by its cells, but needs none */
                     round_trip(&bare, nami_schedule_csv);
                 assert_ok(nami_schedule_lower(&bare, 1, &full));
-                full.communicates = p > 1; /* as a reader sees it */
+                full.communicates = r.positions > 1; /* as a reader sees it */
                 round_trip(&full, nami_schedule_print);
                 nami_schedule_free(&bare);
                 nami_schedule_free(&full);

@@ -37,6 +37,21 @@ static int64_t split_formula(const nami_recipe *r, int64_t f)
     return (whole > deep ? whole : deep) * f;
 }
 
+/* The same of schedules with two copies or pairs, at T_B = 2 T_F. */
+static int64_t copies_formula(const nami_recipe *r, int64_t f)
+{
+    int64_t p = r->positions, m = r->microbatches;
+    if (strcmp(r->name, "gems") == 0)
+        return (m * (2 * p + 1) + p - 1) * f;
+    if (strcmp(r->name, "chimera") == 0)
+        return m % p == 0 ? (3 * m + (p - 2) * (m / p + 1)) * f : 0;
+    if (strcmp(r->name, "chimera-doubling") == 0)
+        return m % (2 * p) == 0 ? (3 * m + 2 * (p - 2)) * f : 0;
+    if (strcmp(r->name, "dualpipe") == 0)
+        return (3 * m + p - 2) * f;
+    return 2 * (3 * m + p - 1) * f;
+}
+
 /* The formulas, times the stages a position; 0 where there is none. */
 static int64_t formula(const nami_recipe *r, int64_t f, int64_t b)
 {
@@ -45,6 +60,10 @@ static int64_t formula(const nami_recipe *r, int64_t f, int64_t b)
         return (m + p - 1) * (f + b);
     if (strcmp(r->name, "interleaved") == 0)
         return m % p == 0 ? r->chunks * m * (f + b) + (p - 1) * (f + b) : 0;
+    if (strcmp(r->name, "terapipe") == 0)
+        return (m * r->slices + p - 1) * (f + b);
+    if (r->placement == NAMI_PLACE_BIDIRECTIONAL || strcmp(r->name, "dualpipev") == 0)
+        return b == 2 * f ? copies_formula(r, f) : 0;
     if (strncmp(r->name, "zb-", 3) == 0 || strcmp(r->name, "hanayo-zb") == 0)
         return b == 2 * f ? split_formula(r, f) : 0;
     if (strcmp(r->name, "hanayo-paper") == 0 && m != p)
@@ -59,7 +78,7 @@ static int64_t formula(const nami_recipe *r, int64_t f, int64_t b)
 static void check_time(const nami_recipe *r, int64_t f, int64_t b, bool heavy)
 {
     nami_prediction p;
-    int64_t chunks = nami_recipe_stages(r) / r->positions;
+    int64_t chunks = nami_recipe_stages(r) / r->positions * r->slices;
     int64_t expected = 2 * formula(r, f, b); /* halves: odd T_B is split */
     if (expected == 0 && r->positions > 12 && !heavy)
         return; /* no formula, and the graph is slow: smaller sizes show it */
@@ -144,6 +163,12 @@ static void test_table(void **state)
         {"zb-h1", 32, 64, 1, 0.1390, 1},
         {"zb-v", 8, 16, 1, 7, 103},
         {"zb-v", 32, 64, 1, 0.0747, 1},
+        {"chimera", 4, 4, 1, 1, 4},
+        {"chimera", 8, 16, 1, 3, 11},
+        {"chimera", 32, 64, 1, 0.3191, 1},
+        {"gems", 4, 4, 1, 27, 39},
+        {"gems", 8, 16, 1, 0.8280, 1},
+        {"gems", 32, 64, 1, 0.9542, 1},
         {"gpipe", 8, 16, 1, 21, 69},
         {"dapple", 8, 16, 1, 21, 69},
         {"interleaved", 8, 16, 2, 21, 117},
@@ -180,7 +205,7 @@ static void check_peak(const char *name, int p, int m, int c,
     simulate(&r, 1, 2, &x);
     for (int d = 0; d < p; d++) {
         assert_true(x.peak[d] == promised(p, m, c, d));
-        assert_true(x.weights[d] == 1.0);
+        assert_true(x.weights[d] == (r.placement == NAMI_PLACE_BIDIRECTIONAL ? 2 : 1));
     }
     nami_prediction_free(&x);
 }
@@ -212,6 +237,50 @@ static double twice(int p, int m, int c, int d)
 {
     (void)c, (void)d;
     return m < 2 * p - 1 ? m : 2 * p - 1;
+}
+
+static double one(int p, int m, int c, int d)
+{
+    (void)p, (void)m, (void)c, (void)d;
+    return 1;
+}
+
+static double middle(int p, int m, int c, int d)
+{
+    (void)m, (void)c;
+    return p / 2 + 1 + (d < p / 2 ? d : p - 1 - d);
+}
+
+/* Of the fullest position. */
+static double most_held(const char *name, int p, int m)
+{
+    nami_prediction x;
+    nami_recipe r = oracle_recipe(name, p, m, 1);
+    double most = 0.0;
+    simulate(&r, 1, 2, &x);
+    for (int d = 0; d < p; d++)
+        most = fmax(most, x.peak[d]);
+    nami_prediction_free(&x);
+    return most;
+}
+
+static void test_peaks_of_copies(void **state)
+{
+    (void)state;
+    for (int p = 1; p <= 8; p++) {
+        for (int m = 1; m <= 4 * p; m++) {
+            check_peak("gems", p, m, 1, one);
+            check_peak("terapipe", p, m, 3, all);
+            if (p % 2 == 0 && m >= p)
+                check_peak("chimera", p, m, 1, middle);
+            if (p % 2 == 0 && m >= 2 * p)
+                assert_true(most_held("chimera-doubling", p, m) == 2 * p);
+            if (p % 2 == 0 && m % 2 == 0 && m >= 2 * p)
+                assert_true(most_held("dualpipe", p, m) == p + 1);
+            if (m >= 2 * p)
+                assert_true(most_held("dualpipev", p, m) == p + 0.5);
+        }
+    }
 }
 
 static void test_peaks(void **state)
@@ -259,8 +328,10 @@ static void test_messages(void **state)
                        {"hanayo-paper", 2 * c * (p - 1)},
                        {"hanayo-zb", 2 * c * (p - 1)},
                        {"zb-h1", p - 1},
-                       {"zb-h2", p - 1}};
-            for (int i = 0; i < 8; i++) {
+                       {"zb-h2", p - 1},
+                       {"gems", p - 1},
+                       {"terapipe", c * (p - 1)}};
+            for (int i = 0; i < 10; i++) {
                 nami_recipe r = oracle_recipe(row[i].name, p, m, c);
                 nami_prediction x;
                 simulate(&r, 1, 2, &x);
@@ -276,7 +347,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formulas), cmocka_unit_test(test_formulas_sampled),
         cmocka_unit_test(test_table),    cmocka_unit_test(test_peaks),
-        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_peaks_of_copies),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
