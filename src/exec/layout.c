@@ -17,12 +17,12 @@ static nami_status check_counts(const nami_layout_request *r)
             (long long)r->batch, M, D);
     if (r->batch % M != 0)
         return nami_fail(
-            NAMI_EINPUT,
+            NAMI_EPLAN,
             "train.batch = %lld is not a multiple of pipeline.microbatches = "
             "%d (the remainder is %lld)",
             (long long)r->batch, M, (long long)(r->batch % M));
     if (M % D != 0)
-        return nami_fail(NAMI_EINPUT,
+        return nami_fail(NAMI_EPLAN,
                          "pipeline.microbatches = %d is not a multiple of "
                          "pipeline.replicas = %d (the remainder is %d)",
                          M, D, M % D);
@@ -34,13 +34,13 @@ static nami_status check_partials(const nami_layout_request *r, int partials)
     int M = r->microbatches, D = r->replicas;
     if (partials < 1 || partials % D != 0)
         return nami_fail(
-            NAMI_EINPUT,
+            NAMI_EPLAN,
             "train.partials = %d is not a multiple of pipeline.replicas = %d: "
             "each replica makes partials/replicas gradient sums",
             partials, D);
     if (M % partials != 0)
         return nami_fail(
-            NAMI_EINPUT,
+            NAMI_EPLAN,
             "pipeline.microbatches = %d is not a multiple of train.partials = "
             "%d (the remainder is %d)",
             M, partials, M % partials);
@@ -50,7 +50,7 @@ static nami_status check_partials(const nami_layout_request *r, int partials)
 static nami_status check_ranks(const nami_layout_request *r, int positions)
 {
     if (r->ranks != 0 && r->ranks != positions * r->replicas)
-        return nami_fail(NAMI_EINPUT,
+        return nami_fail(NAMI_EPLAN,
                          "%d positions x %d replicas need %d ranks, but there are %d",
                          positions, r->replicas, positions * r->replicas, r->ranks);
     return NAMI_OK;

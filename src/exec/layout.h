@@ -43,8 +43,8 @@ typedef struct nami_layout_request {
 /* Check the arithmetic, make and prove the lists, cut the model.
  *
  * Local and pure. `out` is zeroed on entry and freed with nami_layout_free; strings of the recipe stay borrowed.
- * Status: NAMI_EINPUT when numbers do not divide or ranks do not match, NAMI_EPLAN when the schedule or the
- * number of stages does not admit them; always with the arithmetic. */
+ * Status: NAMI_EINPUT for cuts that cannot be; NAMI_EPLAN when numbers do not divide, ranks do not match, or the
+ * schedule or the number of stages does not admit them; always with the arithmetic. */
 nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m,
                              nami_layout *out);
 

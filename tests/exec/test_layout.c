@@ -36,22 +36,21 @@ static void test_refusals(void **state)
     nami_model *m = tiny_model(&basis);
     nami_layout_request r = request("dapple", 2);
     r.batch = 26;
-    refuse(m, r, NAMI_EINPUT,
+    refuse(m, r, NAMI_EPLAN,
            "batch = 26 is not a multiple of pipeline.microbatches = 4");
     r = request("dapple", 2);
     r.replicas = 3;
-    refuse(m, r, NAMI_EINPUT,
+    refuse(m, r, NAMI_EPLAN,
            "microbatches = 4 is not a multiple of pipeline.replicas = 3");
     r = request("dapple", 2);
     r.replicas = 2;
     r.ranks = 5;
-    refuse(m, r, NAMI_EINPUT, "2 positions x 2 replicas need 4 ranks, but there are 5");
+    refuse(m, r, NAMI_EPLAN, "2 positions x 2 replicas need 4 ranks, but there are 5");
     r.ranks = 4;
     r.partials = 3;
-    refuse(m, r, NAMI_EINPUT,
-           "partials = 3 is not a multiple of pipeline.replicas = 2");
+    refuse(m, r, NAMI_EPLAN, "partials = 3 is not a multiple of pipeline.replicas = 2");
     r.partials = 8;
-    refuse(m, r, NAMI_EINPUT,
+    refuse(m, r, NAMI_EPLAN,
            "microbatches = 4 is not a multiple of train.partials = 8");
     r = request("gpipe", 19);
     refuse(m, r, NAMI_EPLAN, "19 stages, but the model has only 18 blocks");
