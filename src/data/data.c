@@ -45,9 +45,10 @@ static const nami_option rows[] = {
      .offset = offsetof(nami_data_options, last_batch),
      .fallback = "drop",
      .choices = last_batches,
-     .help =
-         "What becomes of an evaluation's last incomplete step: left out, filled up "
-         "with samples that do not count, or run with fewer."},
+     .help = "What becomes of an evaluation's last incomplete batch: left out; filled "
+             "up with "
+             "the set's first samples, which then count twice; or only its own samples "
+             "count."},
 };
 
 const nami_option_table nami_data_option_table = {rows, sizeof rows / sizeof *rows};

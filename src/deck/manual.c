@@ -6,7 +6,7 @@
 
 static const char head[] =
     ".\\\" written by nami from its option tables; do not edit\n"
-    ".TH NAMI-DECK 5 \"\" nami \"nami manual\"\n"
+    ".TH NAMI-DECK 5 2026-11-30 nami \"nami manual\"\n"
     ".SH NAME\n"
     "nami-deck \\- input deck of nami(1)\n"
     ".SH DESCRIPTION\n"
