@@ -51,6 +51,10 @@ extern const nami_option_table *const nami_settings_tables[NAMI_SETTINGS_PARTS];
 /* The part of `s` that each table fills. Local. */
 void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS]);
 
+/* Complete what the tables alone cannot say: the optimiser's betas, a vocabulary of 0 from the training set.
+ * Collective on c; NULL: this process alone. Status: NAMI_EINPUT. */
+nami_status nami_settings_resolve(nami_comm *c, nami_settings *s);
+
 /* Free texts and lists. Local. */
 void nami_settings_release(nami_settings *s);
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* compare.c - a layout against one rank, bit for bit. */
+#include "train/compare.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "train/job.h"
+
+typedef struct pair {
+    nami_comm *comm, *alone; /* alone: rank 0 */
+    nami_settings single;    /* settings of the run on one rank; texts borrowed */
+    nami_job layout, one;    /* one: rank 0 */
+    nami_comparison *out;
+} pair;
+
+static bool leads(const pair *p)
+{
+    return nami_comm_rank(p->comm) == 0;
+}
+
+/* The same training on one rank: one position, one stage. */
+static void make_single(pair *p, const nami_settings *s)
+{
+    static char gpipe[] = "gpipe", none[] = "";
+    p->single = *s;
+    p->single.train.partials = p->layout.layout.partials;
+    p->single.train.threads = p->layout.threads;
+    p->single.pipeline.schedule = gpipe;
+    p->single.pipeline.order = none;
+    p->single.pipeline.placement = 0;
+    p->single.pipeline.cuts.count = 0;
+    p->single.pipeline.positions = p->single.pipeline.replicas = 1;
+}
+
+static nami_status start(nami_job *job, nami_comm *c, const nami_settings *s)
+{
+    NAMI_TRY(nami_job_plan(job, c, s, nami_comm_size(c), 0));
+    NAMI_TRY(nami_job_data(job));
+    return nami_job_start(job);
+}
+
+/* Bits of parameter `i`, from its owner to `into` on rank 0. Collective. */
+static int fetch(pair *p, int i, float *into)
+{
+    bool owner = false;
+    const float *own = nami_exec_array(p->layout.exec, i, 0, &owner);
+    int rank = nami_comm_rank(p->comm);
+    int from = (int)nami_comm_max(p->comm, owner ? rank : -1);
+    size_t bytes =
+        (size_t)nami_shape_count(&p->layout.model->param[i].shape) * sizeof *own;
+    nami_request r = 0;
+    nami_patience patience = {0};
+    if (rank == from && rank == 0)
+        memcpy(into, own, bytes);
+    else if (rank == from)
+        r = nami_comm_send(p->comm, own, bytes, 0, 0);
+    else if (rank == 0)
+        r = nami_comm_receive(p->comm, into, bytes, from, 0);
+    while (!nami_comm_done(p->comm, &r))
+        nami_patience_wait(p->comm, &patience);
+    return from;
+}
+
+static void compare_param(pair *p, int i, const float *layout, int from, int64_t step)
+{
+    bool owner = false;
+    const nami_param *param = &p->layout.model->param[i];
+    const float *one = nami_exec_array(p->one.exec, i, 0, &owner);
+    int64_t count = nami_shape_count(&param->shape);
+    double most = 0;
+    if (!memcmp(one, layout, (size_t)count * sizeof *one))
+        return;
+    for (int64_t e = 0; e < count; e++)
+        most = fmax(most, fabs((double)one[e] - (double)layout[e]));
+    p->out->difference = fmax(p->out->difference, most);
+    if (p->out->param_step)
+        return;
+    p->out->param_step = step;
+    p->out->position = from / p->layout.layout.replicas;
+    snprintf(p->out->param, sizeof p->out->param, "%s", param->name);
+}
+
+static void compare_params(pair *p, int64_t step)
+{
+    int64_t most = 0;
+    for (int i = 0; i < p->layout.model->params; i++) {
+        int64_t count = nami_shape_count(&p->layout.model->param[i].shape);
+        most = count > most ? count : most;
+    }
+    float *buffer = nami_alloc(NAMI_MEM_OTHER, (size_t)most * sizeof *buffer);
+    p->out->difference = 0;
+    for (int i = 0; i < p->layout.model->params; i++) {
+        int from = fetch(p, i, buffer);
+        if (leads(p))
+            compare_param(p, i, buffer, from, step);
+    }
+    nami_free(buffer);
+}
+
+static void compare_loss(nami_comparison *out, int64_t step, double one, double layout)
+{
+    out->loss_difference = fmax(out->loss_difference, fabs(layout - one) / fabs(one));
+    if (out->loss_step || !memcmp(&one, &layout, sizeof one))
+        return;
+    out->loss_step = step;
+    out->loss[0] = one;
+    out->loss[1] = layout;
+}
+
+static nami_status compare_step(pair *p, int64_t step)
+{
+    nami_exec_result layout, one;
+    nami_status status = NAMI_OK;
+    NAMI_TRY(nami_agree(p->comm, nami_job_step(&p->layout, step, &layout)));
+    if (leads(p))
+        status = nami_job_step(&p->one, step, &one);
+    NAMI_TRY(nami_agree(p->comm, status));
+    if (leads(p))
+        compare_loss(p->out, step + 1, one.loss, layout.loss);
+    compare_params(p, step + 1);
+    p->out->steps = step + 1;
+    return NAMI_OK;
+}
+
+static nami_status compare_all(pair *p, const nami_settings *s, int64_t steps)
+{
+    nami_status status = NAMI_OK;
+    NAMI_TRY(start(&p->layout, p->comm, s));
+    make_single(p, s);
+    /* how long one rank takes nobody knows: the others wait for ever */
+    nami_comm_phase(p->comm, "comparing with one rank", 0);
+    if (leads(p)) {
+        p->alone = nami_comm_alone(p->comm);
+        status = start(&p->one, p->alone, &p->single);
+    }
+    NAMI_TRY(nami_agree(p->comm, status));
+    for (int64_t step = 0; step < steps; step++)
+        NAMI_TRY(compare_step(p, step));
+    return NAMI_OK;
+}
+
+nami_status nami_train_compare(nami_comm *c, const nami_settings *settings,
+                               int64_t steps, nami_comparison *out)
+{
+    pair p = {.comm = c, .out = out};
+    *out = (nami_comparison){0};
+    nami_status status = compare_all(&p, settings, steps);
+    nami_job_close(&p.one);
+    nami_comm_close(p.alone);
+    nami_job_close(&p.layout);
+    return status;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* inner.h - the state of a run, shared by the files that make it up. */
+#ifndef NAMI_TRAIN_INNER_H
+#define NAMI_TRAIN_INNER_H
+
+#include <stdio.h>
+
+#include "train/journal.h"
+#include "train/meter.h"
+#include "train/run.h"
+#include "train/stop.h"
+
+typedef struct nami_run {
+    const nami_run_request *request;
+    nami_comm *comm;
+    const nami_settings *settings;
+    nami_job job;
+    nami_meter meter;
+    nami_journal *journal; /* rank 0, else NULL */
+    FILE *log;             /* run.log; rank 0 */
+    nami_stop_clock clock;
+    char *checkpoints;      /* directory */
+    char *parent;           /* checkpoint this run started from; "" */
+    nami_ckpt_state found;  /* what it says; step 0 when there is none */
+    char begun[32];         /* UTC */
+    int64_t step;           /* done */
+    int64_t saved;          /* step of the newest checkpoint, -1: none */
+    double slow_step;       /* seconds */
+    double eval_seconds;    /* of the slowest evaluation so far */
+    double save_total;      /* seconds of all saves */
+    double eval_total;      /* seconds of all evaluations */
+    nami_exec_result last;  /* of the last step */
+    double valid_loss;      /* of the last evaluation; NaN: none */
+    nami_status log_status; /* rank 0: whether the logs can still be written */
+    double shown;           /* nami_now of the last progress line */
+} nami_run;
+
+/* Directories, the checkpoint to resume, plan, data, executor, arrays, logs. Collective; agreed. */
+nami_status nami_run_set_up(nami_run *run);
+void nami_run_take_down(nami_run *run); /* Collective. */
+
+/* Events of the run; on ranks other than 0 nothing happens. Local. A log that cannot be written shows in log_status. */
+void nami_run_tell_start(nami_run *run);
+void nami_run_tell_step(nami_run *run, const nami_meter_step *m);
+void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds);
+void nami_run_tell_checkpoint(nami_run *run, double seconds);
+void nami_run_tell_end(nami_run *run, const char *event, const char *reason);
+
+/* report.json and timeline.svg. `outcome`: "finished", "stopped". Collective. Status: NAMI_EENV, agreed. */
+nami_status nami_run_report(nami_run *run, const char *outcome);
+
+/* Write `text` to run.directory/name, beside it first. Local. Status: NAMI_EENV. */
+nami_status nami_run_write(const nami_run *run, const char *name,
+                           const nami_text *text);
+
+/* Whether this is rank 0. Local. */
+static inline bool nami_run_leads(const nami_run *run)
+{
+    return nami_comm_rank(run->comm) == 0;
+}
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* meter.h - what steps cost over all ranks: busy and idle time, work, the times of stages, the timeline of a step.
+ *
+ * Bubble here and in sim/: idle time / (ranks * makespan), the makespan from the first start to the last end of a
+ * forward or backward on any rank.
+ */
+#ifndef NAMI_TRAIN_METER_H
+#define NAMI_TRAIN_METER_H
+
+#include "sim/sim.h"
+#include "train/job.h"
+
+/* One step, the same on every rank. */
+typedef struct nami_meter_step {
+    int wishes;      /* of all ranks, joined */
+    double seconds;  /* of rank 0 */
+    double makespan; /* seconds */
+    double idle;     /* rank-seconds inside the makespan */
+    double bubble;   /* idle / (ranks * makespan) */
+    double flops;    /* of all ranks */
+    double share;    /* of the measured peak of matrix products */
+} nami_meter_step;
+
+typedef struct nami_meter {
+    double peak; /* FLOP/s of matrix products, all ranks at once, measured */
+    double
+        hop; /* seconds of one message between neighbours, the slowest pair, measured */
+    double offset; /* of this rank's clock to rank 0's, seconds */
+    double flops_before;
+    int64_t steps; /* measured: all but the first of a run */
+    double seconds, makespan, idle, flops;
+    int64_t tokens;
+    double *stage;  /* [stages][3] seconds of F, B or BI, BW on this rank */
+    double *stages; /* [stages][3] how often */
+} nami_meter;
+
+/* Measure peak and hop. Collective. */
+void nami_meter_open(nami_meter *m, nami_job *job);
+void nami_meter_close(nami_meter *m);
+
+/* End of a training step that began at `start`: exchange and join what the ranks have to say.
+ * `steady`: count it in the sums. Collective. */
+void nami_meter_end(nami_meter *m, nami_job *job, double start, int wishes, bool steady,
+                    int64_t tokens, nami_meter_step *out);
+
+/* Bubble that the simulator predicts from the measured times of the stages and the hop; NaN before a steady step.
+ * Collective. */
+double nami_meter_predict(const nami_meter *m, nami_job *job);
+
+/* The last recorded step of all ranks, in seconds from its first start; filled on rank 0. Collective. */
+void nami_meter_timeline(const nami_meter *m, nami_job *job, nami_timeline *out);
+
+#endif

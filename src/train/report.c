@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* report.c - report.json and timeline.svg: what a run cost, measured beside predicted. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "train/inner.h"
+
+/* What a rank says of itself. */
+typedef struct rank_report {
+    double seconds[NAMI_PHASES];
+    double peak_bytes, resident_bytes;
+} rank_report;
+
+/* Bytes that the executor holds: it asks for all of them at its start. Data sets kept whole are not its own. */
+static double held_bytes(void)
+{
+    double sum = 0;
+    for (int t = NAMI_MEM_OTHER + 1; t < NAMI_MEM_TAGS; t++)
+        if (t != NAMI_MEM_DATA)
+            sum += (double)nami_memory_now((nami_tag)t);
+    return sum;
+}
+
+/* ,"key":{"minimum":..,"average":..,"maximum":..} */
+static void add_spread(nami_text *t, const char *key, const rank_report *all, int ranks,
+                       int phase, bool first)
+{
+    double low = INFINITY, high = -INFINITY, sum = 0;
+    for (int r = 0; r < ranks; r++) {
+        double x = all[r].seconds[phase];
+        low = fmin(low, x);
+        high = fmax(high, x);
+        sum += x;
+    }
+    nami_text_add(t, "%s\n    ", first ? "" : ",");
+    nami_text_json(t, key);
+    nami_text_add(t, ":{\"minimum\":");
+    nami_text_number(t, low);
+    nami_event_number(t, "average", sum / ranks);
+    nami_event_number(t, "maximum", high);
+    nami_text_add(t, "}");
+}
+
+static void add_phases(nami_text *t, const rank_report *all, int ranks)
+{
+    nami_text_add(t, ",\n  \"phase_seconds\":{");
+    for (int p = 0; p < NAMI_PHASES; p++)
+        add_spread(t, nami_phase_name((nami_phase)p), all, ranks, p, p == 0);
+    nami_text_add(t, "\n  }");
+}
+
+/* Most bytes of any replica of each position: measured, predicted, resident. */
+static void add_memory(nami_text *t, const nami_job *job, const rank_report *all)
+{
+    int positions = job->layout.recipe.positions, replicas = job->layout.replicas;
+    const char *key[3] = {"peak_bytes_measured", "peak_bytes_predicted",
+                          "resident_peak_bytes"};
+    for (int k = 0; k < 3; k++) {
+        nami_text_add(t, ",\n  \"%s\":[", key[k]);
+        for (int p = 0; p < positions; p++) {
+            double most = 0;
+            for (int d = 0; d < replicas; d++) {
+                const rank_report *r = &all[p * replicas + d];
+                most = fmax(most, k == 0 ? r->peak_bytes : r->resident_bytes);
+            }
+            if (k == 1)
+                most = (double)(job->budget[p].total -
+                                job->budget[p].bytes[NAMI_MEM_DATA]);
+            nami_text_add(t, "%s%.0f", p ? "," : "", most);
+        }
+        nami_text_add(t, "]");
+    }
+}
+
+static void add_rates(nami_text *t, const nami_run *run, double predicted)
+{
+    const nami_meter *m = &run->meter;
+    int64_t n = m->steps;
+    nami_event_whole(t, "steady_steps", n);
+    nami_event_number(t, "step_seconds", n ? m->seconds / (double)n : NAN);
+    nami_event_number(t, "tokens_per_second", n ? (double)m->tokens / m->seconds : NAN);
+    nami_text_add(t, "\n ");
+    nami_event_number(t, "bubble_measured",
+                      n ? m->idle / (m->makespan * run->job.ranks) : NAN);
+    nami_event_number(t, "bubble_predicted", predicted);
+    nami_event_number(t, "hop_seconds", m->hop);
+    nami_text_add(t, "\n ");
+    nami_event_number(t, "matrix_peak_share",
+                      n ? m->flops / (m->seconds * m->peak) : NAN);
+    nami_event_number(t, "matrix_peak_flops_per_second", m->peak);
+    nami_event_number(t, "save_seconds", run->save_total);
+    nami_event_number(t, "eval_seconds", run->eval_total);
+}
+
+static void add_layout(nami_text *t, const nami_run *run)
+{
+    const nami_layout *l = &run->job.layout;
+    nami_text_add(t, ",\n  \"layout\":{\"schedule\":");
+    nami_text_json(t, run->settings->pipeline.schedule);
+    nami_event_whole(t, "positions", l->recipe.positions);
+    nami_event_whole(t, "replicas", l->replicas);
+    nami_event_whole(t, "partials", l->partials);
+    nami_event_whole(t, "stages", nami_layout_stages(l));
+    nami_event_whole(t, "microbatches", l->batch / l->micro);
+    nami_event_whole(t, "microbatch_samples", l->micro);
+    nami_text_add(t, ",\"cuts\":[");
+    for (int s = 0; s < nami_layout_stages(l); s++)
+        nami_text_add(t, "%s%d", s ? "," : "", l->cut[s]);
+    nami_text_add(t, "]}");
+}
+
+static void add_hosts(nami_text *t, const nami_comm_place *place, int ranks)
+{
+    nami_text_add(t, ",\n  \"rank_hosts\":[");
+    for (int r = 0; r < ranks; r++) {
+        nami_text_add(t, "%s\n    {\"host\":", r ? "," : "");
+        nami_text_json(t, place[r].host);
+        nami_event_text(t, "cores", place[r].cores);
+        nami_event_whole(t, "threads", place[r].threads);
+        nami_text_add(t, "}");
+    }
+    nami_text_add(t, "\n  ]");
+}
+
+static void add_provenance(nami_text *t, const nami_run *run)
+{
+    char utc[32];
+    nami_event_text(t, "command", run->request->command);
+    nami_text_add(t, "\n ");
+    nami_event_text(t, "version", run->request->version);
+    nami_event_text(t, "build", run->request->build);
+    nami_event_text(t, "mpi", nami_comm_version());
+    nami_text_add(t, "\n ");
+    nami_event_text(t, "start_utc", run->begun);
+    nami_event_text(t, "end_utc", nami_utc(utc));
+    nami_event_text(t, "parent_checkpoint", run->parent);
+    nami_event_text(t, "data_identity", nami_data_identity(run->job.train));
+    nami_event_whole(t, "seed", run->settings->train.seed);
+}
+
+static void compose(nami_text *t, const nami_run *run, const char *outcome,
+                    const rank_report *all, const nami_comm_place *place,
+                    double predicted)
+{
+    int ranks = run->job.ranks;
+    nami_text_add(t, "{\"outcome\":");
+    nami_text_json(t, outcome);
+    nami_event_whole(t, "steps_done", run->step);
+    nami_event_whole(t, "steps", run->settings->train.steps);
+    nami_event_number(t, "loss", run->last.loss);
+    nami_event_number(t, "validation_loss", run->valid_loss);
+    nami_event_whole(t, "parameters", nami_model_count(run->job.model));
+    nami_event_whole(t, "ranks", ranks);
+    nami_text_add(t, "\n ");
+    add_rates(t, run, predicted);
+    add_memory(t, &run->job, all);
+    add_phases(t, all, ranks);
+    add_layout(t, run);
+    add_hosts(t, place, ranks);
+    nami_text_add(t, "\n ");
+    add_provenance(t, run);
+    nami_text_add(t, "}\n");
+}
+
+nami_status nami_run_write(const nami_run *run, const char *name, const nami_text *text)
+{
+    char *path = nami_strf("%s/%s", run->settings->run.directory, name);
+    char *fresh = nami_strf("%s.new", path);
+    nami_status status = NAMI_OK;
+    FILE *file = fopen(fresh, "w");
+    bool good =
+        file && fwrite(nami_text_get(text), 1, text->length, file) == text->length;
+    if (file && fclose(file))
+        good = false;
+    if (!good || rename(fresh, path)) {
+        status =
+            nami_fail(NAMI_EENV, "%s cannot be written: %s", path, strerror(errno));
+        (void)unlink(fresh);
+    }
+    nami_free(fresh);
+    nami_free(path);
+    return status;
+}
+
+static nami_status write_timeline(nami_run *run, const nami_timeline *timeline)
+{
+    nami_text svg = {0};
+    char title[160];
+    snprintf(title, sizeof title, "%.80s, measured: step %lld on %d ranks",
+             run->settings->pipeline.schedule, (long long)run->step, run->job.ranks);
+    nami_timeline_svg(timeline, title, "s", &svg);
+    nami_status status = nami_run_write(run, "timeline.svg", &svg);
+    nami_text_free(&svg);
+    return status;
+}
+
+static nami_status write_all(nami_run *run, const char *outcome, const rank_report *all,
+                             const nami_comm_place *place, double predicted,
+                             const nami_timeline *timeline)
+{
+    nami_text text = {0};
+    compose(&text, run, outcome, all, place, predicted);
+    nami_status status = nami_run_write(run, "report.json", &text);
+    nami_text_free(&text);
+    if (status == NAMI_OK)
+        status = write_timeline(run, timeline);
+    return status;
+}
+
+nami_status nami_run_report(nami_run *run, const char *outcome)
+{
+    size_t ranks = (size_t)run->job.ranks;
+    rank_report own = {.peak_bytes = held_bytes(),
+                       .resident_bytes = (double)nami_memory_resident_peak()};
+    rank_report *all = nami_calloc(NAMI_MEM_OTHER, ranks, sizeof *all);
+    nami_comm_place *place = nami_calloc(NAMI_MEM_OTHER, ranks, sizeof *place);
+    nami_timeline timeline = {0};
+    memcpy(own.seconds, run->job.prof.seconds, sizeof own.seconds);
+    nami_comm_phase(run->comm, "writing the report", run->settings->run.stall_seconds);
+    nami_comm_gather(run->comm, &own, sizeof own, all);
+    nami_comm_places(run->comm, place);
+    double predicted = nami_meter_predict(&run->meter, &run->job);
+    nami_meter_timeline(&run->meter, &run->job, &timeline);
+    nami_status status = NAMI_OK;
+    if (nami_run_leads(run))
+        status = write_all(run, outcome, all, place, predicted, &timeline);
+    nami_timeline_free(&timeline);
+    nami_free(place);
+    nami_free(all);
+    return nami_agree(run->comm, status);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* source.c - which samples a step and an evaluation see. */
+#include <math.h>
+
+#include "base/memory.h"
+#include "train/job.h"
+
+/* What an evaluation batch is: consecutive windows of data.valid. */
+typedef struct batch_source {
+    nami_job *job;
+    int64_t first; /* window of its first sample */
+} batch_source;
+
+/* Read windows of `data`; targets or tokens alone when the other is NULL. */
+static nami_status read_windows(nami_data *data, const int64_t *from, int64_t count,
+                                int64_t time, int32_t *token, int32_t *target)
+{
+    size_t bytes = (size_t)(count * time) * sizeof(int32_t);
+    int32_t *unused = token && target ? NULL : nami_alloc(NAMI_MEM_OTHER, bytes);
+    nami_status status = nami_data_read(data, from, count, token ? token : unused,
+                                        target ? target : unused);
+    nami_free(unused);
+    return status;
+}
+
+static nami_status read_training(void *context, int64_t step, int64_t first,
+                                 int64_t count, int32_t *token, int32_t *target)
+{
+    nami_job *job = context;
+    int64_t batch = job->layout.batch;
+    int64_t counter = job->from_sample + (step - job->from_step) * batch + first;
+    int64_t *from = nami_alloc(NAMI_MEM_OTHER, 2 * (size_t)count * sizeof *from);
+    for (int64_t i = 0; i < count; i++) {
+        from[i] = nami_data_window(job->train, job->key, counter + i);
+        from[count + i] = nami_data_window(job->train, job->key, counter + batch + i);
+    }
+    nami_status status =
+        read_windows(job->train, from, count, job->layout.time, token, target);
+    nami_data_expect(job->train, from + count, count);
+    nami_free(from);
+    return status;
+}
+
+static nami_status read_validation(void *context, int64_t index, int64_t first,
+                                   int64_t count, int32_t *token, int32_t *target)
+{
+    const batch_source *b = context;
+    nami_job *job = b->job;
+    int64_t time = job->layout.time, samples = nami_data_samples(job->valid);
+    int64_t *from = nami_alloc(NAMI_MEM_OTHER, (size_t)count * sizeof *from);
+    (void)index;
+    for (int64_t i = 0; i < count; i++) /* behind the end: the first ones again */
+        from[i] = (b->first + first + i) % samples * time;
+    nami_status status = read_windows(job->valid, from, count, time, token, target);
+    nami_free(from);
+    return status;
+}
+
+nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out)
+{
+    nami_exec_source source = {.read = read_training, .context = job};
+    double rate =
+        nami_optim_rate(&job->settings->optim, step, job->settings->train.steps);
+    return nami_exec_step(job->exec, step, rate, &source, out);
+}
+
+/* Batches of a whole evaluation. A set smaller than a batch is one short batch, whatever the deck says. */
+static int64_t batches_of(const nami_job *job)
+{
+    int64_t samples = nami_data_samples(job->valid), batch = job->layout.batch;
+    int64_t whole = samples / batch;
+    bool rest = samples % batch > 0;
+    if (job->settings->data.last_batch == NAMI_LAST_DROP && whole > 0)
+        return whole;
+    return whole + rest;
+}
+
+/* Samples of batch `b` that count. */
+static int64_t samples_of(const nami_job *job, int64_t b)
+{
+    int64_t batch = job->layout.batch;
+    int64_t left = nami_data_samples(job->valid) - b * batch;
+    if (left >= batch || job->settings->data.last_batch == NAMI_LAST_PAD)
+        return batch;
+    return left;
+}
+
+nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *out)
+{
+    int64_t all = batches_of(job);
+    int64_t count = batches > 0 && batches < all ? batches : all;
+    double sum = 0;
+    *out = (nami_exec_result){0};
+    for (int64_t i = 0; i < count; i++) {
+        int64_t b = i * all / count;
+        batch_source context = {.job = job, .first = b * job->layout.batch};
+        nami_exec_source source = {.read = read_validation, .context = &context};
+        nami_exec_result one;
+        NAMI_TRY(nami_exec_evaluate(job->exec, i, samples_of(job, b), &source, &one));
+        sum += one.loss * (double)one.tokens;
+        out->tokens += one.tokens;
+    }
+    out->loss = sum / (double)out->tokens;
+    if (!isfinite(out->loss))
+        return nami_fail(NAMI_ENUMERIC, "the validation loss is not finite");
+    return NAMI_OK;
+}

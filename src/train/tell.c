@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/* tell.c - what a run says: events for programs, lines and a progress line for people. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "train/inner.h"
+#include "train/state.h"
+
+/* End an event; the first failure stays. */
+static void finish(nami_run *run, nami_text *event)
+{
+    nami_status status = nami_event_end(event, run->journal);
+    if (run->log_status == NAMI_OK)
+        run->log_status = status;
+    if (run->log && (ferror(run->log) || fflush(run->log)) &&
+        run->log_status == NAMI_OK)
+        run->log_status = nami_fail(NAMI_EENV, "%s/run.log cannot be written",
+                                    run->settings->run.directory);
+}
+
+/* "1:02:03" into buf. */
+static const char *duration(double seconds, char buf[32])
+{
+    long long s = seconds > 0 && seconds < 1e9 ? (long long)(seconds + 0.5) : 0;
+    snprintf(buf, 32, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    return buf;
+}
+
+static void describe(const nami_run *run)
+{
+    const nami_layout *l = &run->job.layout;
+    char exact[256], bytes[32];
+    size_t most = 0;
+    for (int p = 0; p < l->recipe.positions; p++)
+        most = run->job.budget[p].total > most ? run->job.budget[p].total : most;
+    nami_log(NAMI_INFO, "nami %s: %lld parameters in %d blocks, %s, %s on %s",
+             run->request->version, (long long)nami_model_count(run->job.model),
+             run->job.model->blocks, nami_settings_backend(run->settings),
+             nami_dtype_name(l->act), run->settings->data.train);
+    nami_log(
+        NAMI_INFO,
+        "schedule %s: %d positions x %d replicas, %d stages, %lld micro-batches of "
+        "%lld samples, %s a rank at most",
+        run->settings->pipeline.schedule, l->recipe.positions, l->replicas,
+        nami_layout_stages(l), (long long)(l->batch / l->micro), (long long)l->micro,
+        nami_human_bytes((double)most, bytes));
+    (void)nami_layout_exact(l, exact);
+    nami_log(NAMI_INFO, "%s", exact);
+}
+
+void nami_run_tell_start(nami_run *run)
+{
+    const nami_layout *l = &run->job.layout;
+    nami_text event = {0};
+    bool resumed = run->parent[0] != '\0';
+    if (!nami_run_leads(run))
+        return;
+    describe(run);
+    if (resumed) {
+        nami_log(NAMI_INFO, "resuming after step %lld from %s", (long long)run->step,
+                 run->parent);
+        nami_state_differences(&run->found, run->settings);
+    }
+    nami_event_begin(&event, resumed ? "restart" : "start", run->step);
+    nami_event_text(&event, "time_utc", run->begun);
+    nami_event_text(&event, "version", run->request->version);
+    nami_event_whole(&event, "ranks", run->job.ranks);
+    nami_event_whole(&event, "positions", l->recipe.positions);
+    nami_event_whole(&event, "replicas", l->replicas);
+    nami_event_whole(&event, "partials", l->partials);
+    nami_event_text(&event, "schedule", run->settings->pipeline.schedule);
+    nami_event_text(&event, "precision", nami_dtype_name(l->act));
+    nami_event_whole(&event, "threads", run->job.threads);
+    if (resumed)
+        nami_event_text(&event, "checkpoint", run->parent);
+    finish(run, &event);
+}
+
+static void show_progress(nami_run *run, const nami_meter_step *m)
+{
+    char left[32], line[200];
+    int64_t rest = run->settings->train.steps - run->step;
+    double mean = run->meter.steps > 0 ? run->meter.seconds / (double)run->meter.steps
+                                       : m->seconds;
+    bool plain = run->step % run->settings->train.log_every == 0 || rest == 0;
+    bool due = nami_now() - run->shown > 0.2;
+    if (!plain && !(due && nami_log_terminal()))
+        return;
+    snprintf(
+        line, sizeof line,
+        "step %lld/%lld  loss %.4f  %.0f tokens/s  %.0f %% of peak  bubble %.0f %%  "
+        "left %s",
+        (long long)run->step, (long long)run->settings->train.steps, run->last.loss,
+        (double)run->last.tokens / m->seconds, 100 * m->share, 100 * m->bubble,
+        duration(mean * (double)rest, left));
+    if (plain)
+        nami_log(NAMI_INFO, "%s", line);
+    else
+        nami_progress("%s", line);
+    run->shown = nami_now();
+}
+
+void nami_run_tell_step(nami_run *run, const nami_meter_step *m)
+{
+    nami_text event = {0};
+    char hex[64];
+    if (!nami_run_leads(run))
+        return;
+    snprintf(hex, sizeof hex, "%a", run->last.loss);
+    nami_event_begin(&event, "step", run->step);
+    nami_event_number(&event, "loss", run->last.loss);
+    nami_event_text(&event, "loss_hex", hex);
+    nami_event_whole(&event, "tokens", run->last.tokens);
+    nami_event_number(&event, "step_seconds", m->seconds);
+    nami_event_number(&event, "tokens_per_second",
+                      (double)run->last.tokens / m->seconds);
+    nami_event_number(&event, "grad_norm", run->last.norm);
+    nami_event_number(&event, "bubble", m->bubble);
+    nami_event_number(&event, "matrix_peak_share", m->share);
+    show_progress(run, m);
+    finish(run, &event);
+}
+
+void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds)
+{
+    nami_text event = {0};
+    char hex[64];
+    if (!nami_run_leads(run))
+        return;
+    snprintf(hex, sizeof hex, "%a", r->loss);
+    nami_log(NAMI_INFO,
+             "step %lld  validation loss %.4f nats a token (%lld tokens, %.1f s)",
+             (long long)run->step, r->loss, (long long)r->tokens, seconds);
+    nami_event_begin(&event, "eval", run->step);
+    nami_event_number(&event, "loss", r->loss);
+    nami_event_text(&event, "loss_hex", hex);
+    nami_event_whole(&event, "tokens", r->tokens);
+    nami_event_number(&event, "eval_seconds", seconds);
+    finish(run, &event);
+}
+
+void nami_run_tell_checkpoint(nami_run *run, double seconds)
+{
+    nami_text event = {0};
+    if (!nami_run_leads(run))
+        return;
+    nami_log(NAMI_DETAIL, "checkpoint of step %lld saved in %.2f s",
+             (long long)run->step, seconds);
+    nami_event_begin(&event, "checkpoint", run->step);
+    nami_event_number(&event, "save_seconds", seconds);
+    finish(run, &event);
+}
+
+void nami_run_tell_end(nami_run *run, const char *event_name, const char *reason)
+{
+    nami_text event = {0};
+    char utc[32];
+    if (!nami_run_leads(run))
+        return;
+    nami_event_begin(&event, event_name, run->step);
+    nami_event_text(&event, "time_utc", nami_utc(utc));
+    if (reason[0])
+        nami_event_text(&event, "reason", reason);
+    nami_event_number(&event, "run_seconds", nami_now() - run->clock.started);
+    finish(run, &event);
+}
