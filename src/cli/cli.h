@@ -50,6 +50,10 @@ int nami_cli_main(int argc, char **argv);
 nami_status nami_cli_parse(const nami_command *command, int argc, char **argv,
                            void *options, int *words);
 
+/* Under a launcher: go on in a child process and stay before it as its guard. Call before MPI starts and before
+ * threads. Returns true in the guard, when the child is gone: `*code` is the exit code then; false in the rank. Local. */
+bool nami_cli_guard(int *code);
+
 /* The text of `nami --help` and `nami NAME --help`, appended to `out`. Local. */
 void nami_cli_help(nami_text *out);
 void nami_cli_help_of(const nami_command *command, nami_text *out);

@@ -10,8 +10,17 @@
 
 /* In the order of `nami --help`. */
 const nami_command *const nami_cli_commands[] = {
-    &nami_cli_simulate, &nami_cli_verify, &nami_cli_import,
-    &nami_cli_baseline, &nami_cli_info,   NULL,
+    &nami_cli_run,
+    &nami_cli_plan,
+    &nami_cli_compare,
+    &nami_cli_generate,
+    &nami_cli_import,
+    &nami_cli_baseline,
+    &nami_cli_simulate,
+    &nami_cli_verify,
+    &nami_cli_info,
+    &nami_cli_manual,
+    NULL,
 };
 
 static const nami_command *find_command(const char *name)
@@ -94,6 +103,9 @@ static nami_status dispatch(const nami_command *command, int argc, char **argv)
         print_text(&help);
         return NAMI_OK;
     }
+    int code = 0;
+    if (command->needs_mpi && nami_cli_guard(&code))
+        return (nami_status)code;
     void *options = nami_calloc(NAMI_MEM_OTHER, 1, command->size);
     nami_call call = {.options = options, .argc = argc, .argv = argv};
     nami_status status = carry_out(command, &call, options);

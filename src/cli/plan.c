@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+/* plan.c - nami plan: what each position holds and needs, and what the schedule costs; nothing is trained. */
+#include <math.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "cli/deck.h"
+#include "sim/sim.h"
+#include "train/job.h"
+
+typedef struct nami_plan_flags {
+    int64_t ranks;
+} nami_plan_flags;
+
+/* Ranks that the deck asks for. */
+static nami_status ranks_of(const nami_settings *s, int64_t wish, int *ranks)
+{
+    int64_t own = s->pipeline.positions * s->pipeline.replicas;
+    if (wish == 0 && own == 0)
+        return nami_fail(NAMI_EINPUT,
+                         "pipeline.positions = 0 leaves the number of ranks open: "
+                         "give --ranks N");
+    *ranks = (int)(wish > 0 ? wish : own);
+    return NAMI_OK;
+}
+
+/* Bubble when stages cost what their FLOPs say and messages nothing. */
+static double predict(const nami_job *job)
+{
+    const nami_layout *l = &job->layout;
+    size_t stages = (size_t)nami_layout_stages(l);
+    double *forward = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *forward);
+    double *backward = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *backward);
+    for (size_t s = 0; s < stages; s++) {
+        for (int b = l->cut[s]; b < l->cut[s + 1]; b++)
+            forward[s] += nami_model_block_flops(job->model, b, l->time);
+        backward[s] = forward[s] * (l->recompute ? 1.5 : 1);
+    }
+    nami_cost cost = {.stage_f = forward, .stage_bi = backward, .stage_bw = backward};
+    nami_prediction p = {0};
+    double bubble = NAN;
+    if (nami_simulate(&l->train, &cost, false, &p) == NAMI_OK)
+        bubble = p.bubble;
+    nami_prediction_free(&p);
+    nami_free(backward);
+    nami_free(forward);
+    return bubble;
+}
+
+/* Blocks of a position, "0-3,9-11". */
+static void print_blocks(const nami_layout *l, int position, nami_text *out)
+{
+    int stages = nami_layout_stages(l);
+    for (int s = 0, first = 1; s < stages; s++) {
+        if (nami_place_of(&l->train.place, 0, s) != position)
+            continue;
+        nami_text_add(out, "%s%d", first ? "" : ",", l->cut[s]);
+        if (l->cut[s + 1] - 1 > l->cut[s])
+            nami_text_add(out, "-%d", l->cut[s + 1] - 1);
+        first = 0;
+    }
+}
+
+static void print_position(const nami_job *job, int p)
+{
+    static const nami_tag column[] = {
+        NAMI_MEM_PARAMETER,  NAMI_MEM_PACKED,    NAMI_MEM_GRADIENT, NAMI_MEM_OPTIMIZER,
+        NAMI_MEM_ACTIVATION, NAMI_MEM_TRANSIENT, NAMI_MEM_MESSAGE,  NAMI_MEM_DATA};
+    const nami_budget *b = &job->budget[p];
+    nami_text blocks = {0};
+    print_blocks(&job->layout, p, &blocks);
+    nami_print("%4d %-18s %12lld %9.3f %6d", p, nami_text_get(&blocks),
+               (long long)b->parameters, b->flops * 1e-9, b->slots);
+    for (size_t i = 0; i < sizeof column / sizeof *column; i++)
+        nami_print(" %9.2f", (double)b->bytes[column[i]] / 1048576.0);
+    nami_print(" %10.2f\n", (double)b->total / 1048576.0);
+    nami_text_free(&blocks);
+}
+
+static void print_plan(const nami_job *job)
+{
+    const nami_layout *l = &job->layout;
+    char limit[32], first[32], last[32], exact[256];
+    int blocks = job->model->blocks;
+    nami_print("model     %lld parameters, %d blocks: 0 %s .. %d %s\n",
+               (long long)nami_model_count(job->model), blocks,
+               nami_model_block_name(job->model, 0, first), blocks - 1,
+               nami_model_block_name(job->model, blocks - 1, last));
+    nami_print("schedule  %s: %d positions x %d replicas = %d ranks, %d stages, %lld "
+               "micro-batches of %lld samples of %lld tokens, %s%s\n",
+               l->recipe.name, l->recipe.positions, l->replicas, job->ranks,
+               nami_layout_stages(l), (long long)(l->batch / l->micro),
+               (long long)l->micro, (long long)l->time, nami_dtype_name(l->act),
+               l->recompute ? ", recomputing" : "");
+    nami_print("bubble    %.4f predicted: stages cost their FLOPs, messages nothing\n",
+               predict(job));
+    nami_print("limit     %s a rank\n", nami_human_bytes(job->limit, limit));
+    (void)nami_layout_exact(l, exact);
+    nami_print("exact     %s\n\n", exact);
+    nami_print("%4s %-18s %12s %9s %6s", "pos.", "blocks", "parameters", "GFLOP",
+               "slots");
+    for (int t = NAMI_MEM_PARAMETER; t < NAMI_MEM_TAGS; t++)
+        nami_print(" %9.9s", nami_memory_name((nami_tag)t));
+    nami_print(" %10s\n", "total MiB");
+    for (int p = 0; p < l->recipe.positions; p++)
+        print_position(job, p);
+}
+
+static nami_status run_plan(const nami_call *call)
+{
+    const nami_plan_flags *flags = call->options;
+    nami_settings settings = {0};
+    nami_job job = {0};
+    int ranks = 0;
+    nami_status status = nami_cli_deck(NULL, call->word, call->words, &settings);
+    if (status == NAMI_OK)
+        status = ranks_of(&settings, flags->ranks, &ranks);
+    if (status == NAMI_OK)
+        status = nami_job_plan(&job, NULL, &settings, ranks, 0);
+    if (job.budget && job.budget[0].total > 0) /* also when it does not fit */
+        print_plan(&job);
+    nami_job_close(&job);
+    nami_settings_release(&settings);
+    return status;
+}
+
+static const nami_option rows[] = {
+    {.key = "ranks",
+     .kind = NAMI_OPTION_INT,
+     .offset = offsetof(nami_plan_flags, ranks),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 1 << 24,
+     .help = "number of ranks; 0: pipeline.positions x pipeline.replicas"},
+};
+static const nami_option_table table = {.row = rows, .rows = 1};
+
+const nami_command nami_cli_plan = {
+    .name = "plan",
+    .words = "DECK [section.key=value ...]",
+    .summary = "show stages, memory and predicted bubble of a deck; needs no mpiexec",
+    .text = "Memory in MiB by purpose; slots are activations of micro-batches held at "
+            "once; GFLOP of\n"
+            "one micro-batch, forward. Exit code 4 when a position does not fit "
+            "run.memory.\n",
+    .options = &table,
+    .size = sizeof(nami_plan_flags),
+    .fewest = 1,
+    .most = -1,
+    .run = run_plan,
+};
