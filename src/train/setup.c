@@ -171,7 +171,7 @@ static nami_status open_logs(nami_run *run)
 static double estimate_save(const nami_job *job)
 {
     double arrays = 1 + nami_optim_states(&job->settings->optim);
-    return 0.2 + 4.0 * arrays * (double)nami_model_count(job->model) / 100e6;
+    return 0.5 + 4.0 * arrays * (double)nami_model_count(job->model) / 100e6;
 }
 
 nami_status nami_run_set_up(nami_run *run)

@@ -150,6 +150,7 @@ void nami_run_tell_checkpoint(nami_run *run, double seconds)
              (long long)run->step, seconds);
     nami_event_begin(&event, "checkpoint", run->step);
     nami_event_number(&event, "save_seconds", seconds);
+    nami_event_number(&event, "run_seconds", nami_now() - run->clock.started);
     finish(run, &event);
 }
 
