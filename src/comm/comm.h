@@ -99,10 +99,15 @@ int nami_comm_tags(const nami_comm *c);
 int nami_comm_pending(
     const nami_comm *c); /* requests not complete: leak check at a step's end */
 
+/* Messages, merges and pieces of reductions that this rank has completed: whether waiting got anywhere. Local. */
+int64_t nami_comm_activity(const nami_comm *c);
+
 /* Polite waiting: called in a loop that found nothing to do; backs off exponentially up to about 1 ms
- * when ranks outnumber cores. reset when something was found. */
+ * when ranks outnumber cores, and starts again whenever nami_comm_activity has grown. {0} at first.
+ * Reset when something else was found. */
 typedef struct nami_patience {
-    int idle;
+    int idle;     /* turns without activity */
+    int64_t seen; /* activity at the last turn */
 } nami_patience;
 void nami_patience_wait(const nami_comm *c, nami_patience *p);
 static inline void nami_patience_reset(nami_patience *p)

@@ -38,8 +38,9 @@ struct nami_comm {
     char phase[64];
     nami_slot *slot; /* [slots] */
     int slots;
-    int free_slot; /* first of the free chain, -1: none */
-    int pending;   /* messages and merges not complete */
+    int free_slot;    /* first of the free chain, -1: none */
+    int pending;      /* messages and merges not complete */
+    int64_t activity; /* see nami_comm_activity */
 };
 
 /* Wait politely for `request` of a collective named `what`; ends the program when the limit passes. */

@@ -116,6 +116,7 @@ bool nami_comm_done(nami_comm *c, nami_request *r)
         check_length(&c->slot[i], &status);
         *r = release(c, i) + 1; /* 0 after the last piece */
         c->pending -= *r == 0;
+        c->activity++;
     }
     return true;
 }

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "comm/inner.h"
 
-enum { SPINS_CROWDED = 4, SPINS = 20000, DOUBLINGS = 6 };
+enum { SPINS_CROWDED = 4, SPINS = 2000, DOUBLINGS = 6 };
 
 static void pause_core(void)
 {
@@ -51,7 +51,15 @@ void nami_patience_step(bool crowded, nami_patience *p)
 
 void nami_patience_wait(const nami_comm *c, nami_patience *p)
 {
+    if (p->seen != c->activity)
+        p->idle = 0;
+    p->seen = c->activity;
     nami_patience_step(c->crowded, p);
+}
+
+int64_t nami_comm_activity(const nami_comm *c)
+{
+    return c->activity;
 }
 
 bool nami_comm_oversubscribed(const nami_comm *c)

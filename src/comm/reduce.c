@@ -151,8 +151,10 @@ void nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide)
 
 bool nami_reducer_poll(nami_reducer *r)
 {
-    for (int i = 0; i < STEPS_A_POLL && r->first < r->last; i++)
+    for (int i = 0; i < STEPS_A_POLL && r->first < r->last; i++) {
         if (!r->advance(r))
             break;
+        r->comm->activity++;
+    }
     return r->first == r->last;
 }

@@ -33,12 +33,16 @@ static void wait_longer(nami_exec *e, const nami_awaited *w, double start)
 {
     nami_patience patience = {0};
     double waited = 0, last = start;
+    int64_t activity = nami_comm_activity(e->config.comm);
     while (!w->ready(e, w->number)) {
         nami_exec_progress(e);
         nami_patience_wait(e->config.comm, &patience);
         double now = nami_now();
         waited += now - last < JUMP ? now - last : 0;
         last = now;
+        if (activity != nami_comm_activity(e->config.comm)) /* a long sum moves on */
+            waited = 0;
+        activity = nami_comm_activity(e->config.comm);
         if (e->config.stall_seconds > 0 && waited > e->config.stall_seconds)
             stalled(e, w);
     }
