@@ -175,6 +175,25 @@ static void test_polite(void **state)
     nami_comm_threads(world, 1);
 }
 
+/* A wait that gets somewhere starts again at short sleeps. */
+static void test_patience(void **state)
+{
+    (void)state;
+    nami_patience p = {0};
+    int64_t before = nami_comm_activity(world);
+    for (int i = 0; i < 12; i++)
+        nami_patience_wait(world, &p);
+    assert_true(p.idle > 4);
+    char in, out = 1;
+    nami_request r = nami_comm_receive(world, &in, 1, rank, 1),
+                 w = nami_comm_send(world, &out, 1, rank, 1);
+    mpi_test_wait(r);
+    mpi_test_wait(w);
+    assert_int_equal(nami_comm_activity(world), before + 2);
+    nami_patience_wait(world, &p);
+    assert_int_equal(p.idle, 1);
+}
+
 static void test_places(void **state)
 {
     (void)state;
@@ -254,8 +273,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_agree_worst), cmocka_unit_test(test_collect),
         cmocka_unit_test(test_messages),    cmocka_unit_test(test_order),
         cmocka_unit_test(test_merge),       cmocka_unit_test(test_polite),
-        cmocka_unit_test(test_places),      cmocka_unit_test(test_warnings),
-        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_patience),    cmocka_unit_test(test_places),
+        cmocka_unit_test(test_warnings),    cmocka_unit_test(test_tree),
     };
     mpi_test_open(&argc, &argv);
     return mpi_test_close(cmocka_run_group_tests(test, NULL, NULL));
