@@ -47,8 +47,8 @@ typedef struct nami_comm_place {
     char cores[128]; /* affinity mask, "0-3,8"; ends in "..." when it was cut */
     int core_count;  /* cores of the mask */
     int threads;     /* as told by nami_comm_threads */
-    int node_cores;  /* cores of the union of the masks of all ranks on its node */
-    int node_ranks;  /* ranks on its node */
+    int node_cores; /* cores of all masks on its node together, or what a container allows */
+    int node_ranks; /* ranks on its node */
 } nami_comm_place;
 
 /* [all: size] in rank order, on every rank. Collective on c. */

@@ -29,6 +29,20 @@ static int count(const cores *m)
     return n;
 }
 
+/* Cores that a container may keep busy (cgroup v2: "QUOTA PERIOD" in microseconds), MASK_BITS when there is no limit. */
+static int quota(void)
+{
+    long long microseconds = 0, period = 0;
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
+    int read = f ? fscanf(f, "%lld %lld", &microseconds, &period) : 0;
+    if (f)
+        fclose(f);
+    if (read != 2 || microseconds <= 0 || period <= 0 ||
+        microseconds / period >= MASK_BITS)
+        return MASK_BITS;
+    return (int)((microseconds + period - 1) / period);
+}
+
 static cores own_cores(const nami_comm *c)
 {
     cores m = {.threads = c->threads};
@@ -63,10 +77,17 @@ static cores node_cores(nami_comm *c)
     return sum;
 }
 
+/* Cores of the node's ranks together: those of the masks, or fewer when a container limits them. */
+static int usable(const cores *sum)
+{
+    int most = quota(), n = count(sum);
+    return n < most ? n : most;
+}
+
 void nami_comm_count_cores(nami_comm *c)
 {
     cores sum = node_cores(c);
-    c->crowded = sum.threads > count(&sum);
+    c->crowded = sum.threads > usable(&sum);
 }
 
 void nami_comm_threads(nami_comm *c, int threads)
@@ -104,7 +125,7 @@ void nami_comm_places(nami_comm *c, nami_comm_place *all)
     memset(&place, 0, sizeof place);
     place.core_count = count(&own);
     place.threads = c->threads;
-    place.node_cores = count(&sum);
+    place.node_cores = usable(&sum);
     place.node_ranks = c->node_size;
     c->crowded = sum.threads > place.node_cores;
     if (gethostname(place.host, sizeof place.host - 1) != 0)

@@ -112,22 +112,53 @@ nami_status nami_store_create(nami_comm *c, const char *path, nami_store **out)
     return NAMI_OK;
 }
 
-static nami_status check_readable(const char *path)
+/* The version of the format, -1 when it is no HDF5 file. The signature stands at 0, or at 512 or a larger power of two
+ * behind what others keep there. */
+static int format_version(int fd, off_t bytes)
+{
+    static const unsigned char signature[8] = "\211HDF\r\n\032\n";
+    unsigned char head[9];
+    for (off_t at = 0; at < bytes; at = at ? 2 * at : 512)
+        if (pread(fd, head, sizeof head, at) == (ssize_t)sizeof head &&
+            !memcmp(head, signature, sizeof signature))
+            return head[8];
+    return -1;
+}
+
+/* Formats before 2 carry no checksums, and the library crashes on some damaged files of that kind. */
+static nami_status check_format(const char *path, int fd)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return nami_fail(errno == ENOENT || errno == ENOTDIR ? NAMI_EINPUT : NAMI_EENV,
-                         "%s cannot be opened: %s", path, strerror(errno));
-    int failed = fstat(fd, &st);
-    close(fd);
-    if (failed)
+    if (fstat(fd, &st) != 0)
         return nami_fail(NAMI_EENV, "%s cannot be read: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return nami_fail(NAMI_EINPUT, "%s is not a file", path);
     if (st.st_size == 0)
         return nami_fail(NAMI_EINPUT, "%s is empty; an HDF5 file was expected", path);
+    int version = format_version(fd, st.st_size);
+    if (version < 0)
+        return nami_fail(NAMI_EINPUT,
+                         "%s is not a whole HDF5 file: its signature is not there",
+                         path);
+    if (version < 2)
+        return nami_fail(NAMI_EINPUT,
+                         "%s has the oldest HDF5 format, without checksums, which nami "
+                         "does not read; "
+                         "'h5repack --low=1 OLD NEW' converts it, and h5py writes the "
+                         "newer one with libver='v108'",
+                         path);
     return NAMI_OK;
+}
+
+static nami_status check_readable(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return nami_fail(errno == ENOENT || errno == ENOTDIR ? NAMI_EINPUT : NAMI_EENV,
+                         "%s cannot be opened: %s", path, strerror(errno));
+    nami_status status = check_format(path, fd);
+    close(fd);
+    return status;
 }
 
 static nami_status open_here(nami_store *s)

@@ -2,6 +2,8 @@
 /* saver.c - a program that saves without end and is killed; test_kill.sh looks at what is left.
  *
  * saver save DIRECTORY FIRST VICTIM MICROSECONDS   saves steps FIRST, FIRST+1, ...; VICTIM kills itself after that time
+ * saver once DIRECTORY STEP                        saves that step
+ * saver raw STEP                                   the bytes of parameters/token.weight of that step
  * saver load DIRECTORY LEAST                       the newest must be right and of step LEAST or later; prints its step
  */
 #include <inttypes.h>
@@ -41,6 +43,16 @@ static nami_status save(nami_comm *c, char **argument)
     }
 }
 
+static nami_status raw(nami_comm *c, const char *step)
+{
+    for (int64_t i = 0; i < 32 * 7 && nami_comm_rank(c) == 0; i++) {
+        float x = contents_value(atoll(step), 0, i);
+        if (fwrite(&x, sizeof x, 1, stdout) != 1)
+            return nami_fail(NAMI_EENV, "standard output cannot be written");
+    }
+    return NAMI_OK;
+}
+
 static nami_status load(nami_comm *c, char **argument)
 {
     char *path;
@@ -67,6 +79,10 @@ int main(int argc, char **argv)
         nami_die(status);
     if (argc == 6 && !strcmp(argv[1], "save"))
         status = save(c, argv + 2);
+    else if (argc == 4 && !strcmp(argv[1], "once"))
+        status = nami_agree(c, contents_save(c, argv[2], 2, atoll(argv[3]), SCALE));
+    else if (argc == 3 && !strcmp(argv[1], "raw"))
+        status = nami_agree(c, raw(c, argv[2]));
     else if (argc == 4 && !strcmp(argv[1], "load"))
         status = load(c, argv + 2);
     else

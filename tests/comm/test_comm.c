@@ -202,7 +202,7 @@ static void test_places(void **state)
     nami_comm_places(world, place);
     for (int r = 0; r < size; r++) {
         assert_true(place[r].host[0] && place[r].cores[0]);
-        assert_in_range(place[r].core_count, 1, place[r].node_cores);
+        assert_true(place[r].core_count >= 1 && place[r].node_cores >= 1);
     }
     assert_int_equal(nami_comm_oversubscribed(world), size > place[0].node_cores);
     nami_comm_place_warnings(place, size, &text);

@@ -218,14 +218,16 @@ static void test_alone(void **state)
     unlink(path);
 }
 
-/* A file as other tools write it: old format, chunked, compressed, big-endian, variable-length text. */
-static void write_foreign(const char *path)
+/* A file as other tools write it: chunked, compressed, big-endian, variable-length text. */
+static void write_foreign(const char *path, H5F_libver_t format)
 {
     hsize_t size2[2] = {50, 30}, chunk[2] = {7, 11};
     double x[1500];
     for (int i = 0; i < 1500; i++)
         x[i] = value(3, i);
-    hid_t f = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT),
+    hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    H5Pset_libver_bounds(access, format, H5F_LIBVER_LATEST);
+    hid_t f = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access),
           how = H5Pcreate(H5P_DATASET_CREATE);
     hid_t space = H5Screate_simple(2, size2, NULL), one = H5Screate(H5S_SCALAR),
           type = H5Tcopy(H5T_C_S1);
@@ -250,7 +252,20 @@ static void write_foreign(const char *path)
     H5Sclose(one);
     H5Sclose(space);
     H5Pclose(how);
+    H5Pclose(access);
     H5Fclose(f);
+}
+
+static void test_oldest(void **state)
+{
+    (void)state;
+    char path[512];
+    nami_store *s;
+    nami_test_path(path, "oldest.h5");
+    if (rank == 0)
+        write_foreign(path, H5F_LIBVER_EARLIEST);
+    nami_comm_barrier(world);
+    assert_fails(nami_store_open(world, path, &s), NAMI_EINPUT, "h5repack");
 }
 
 static void test_foreign(void **state)
@@ -264,7 +279,7 @@ static void test_foreign(void **state)
     double x[1500];
     nami_test_path(path, "foreign.h5");
     if (rank == 0)
-        write_foreign(path);
+        write_foreign(path, H5F_LIBVER_V18);
     nami_comm_barrier(world);
     assert_ok(nami_store_open(world, path, &s));
     assert_ok(nami_store_shape(s, "/x", &type, &dims, extent));
@@ -439,17 +454,12 @@ static void test_crc(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest test[] = {
-        cmocka_unit_test(test_slabs),
-        cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_absent),
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_foreign),
-        cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_limit_on_one),
-        cmocka_unit_test(test_limit_in_library),
+        cmocka_unit_test(test_slabs),        cmocka_unit_test(test_attributes),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_alone),        cmocka_unit_test(test_foreign),
+        cmocka_unit_test(test_oldest),       cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_truncated),    cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_limit_on_one), cmocka_unit_test(test_limit_in_library),
         cmocka_unit_test(test_crc),
     };
     mpi_test_open(&argc, &argv);
