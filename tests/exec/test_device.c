@@ -31,11 +31,11 @@ typedef struct late {
 static void work_off(late *l)
 {
     const work *w = &l->queue[l->first++ % l->room];
-    if (w->what == COPY)
+    if (w->what == COPY && w->bytes > 0)
         memcpy(w->to, w->from, w->bytes);
-    else if (w->what == ZERO)
+    else if (w->what == ZERO && w->bytes > 0)
         memset(w->to, 0, w->bytes);
-    else
+    else if (w->what != COPY && w->what != ZERO)
         nami_backend_launch(l->inner, 0, w->prepared, &w->args);
 }
 
