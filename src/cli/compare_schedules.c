@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/simulate.h"
+#include "sched/order.h"
 
 enum { ROWS_MOST = 256 };
 
@@ -14,8 +15,16 @@ enum { ROWS_MOST = 256 };
 typedef struct candidate {
     nami_schedule s; /* lists freed after the simulation */
     nami_prediction p;
-    double peak; /* of the fullest position */
+    double peak;   /* activations of the fullest position, M_a */
+    double memory; /* the same with weights and their state */
 } candidate;
+
+typedef struct table {
+    candidate *row;
+    int rows;
+    nami_text
+        refused; /* a line for each that its order or the profile does not admit */
+} table;
 
 static int by_makespan(const void *a, const void *b)
 {
@@ -25,47 +34,67 @@ static int by_makespan(const void *a, const void *b)
     return (x->peak > y->peak) - (x->peak < y->peak);
 }
 
-static nami_status simulate_one(const nami_recipe *r, const nami_cost *cost,
-                                double bytes, candidate *out)
+static nami_status simulate_one(nami_simulate_costs *c, const nami_recipe *r,
+                                candidate *out)
 {
-    nami_cost own = *cost;
+    nami_cost cost;
     NAMI_TRY(nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &out->s));
-    double *table =
-        nami_alloc(NAMI_MEM_OTHER, (size_t)out->s.place.stages * sizeof *table);
-    for (int i = 0; i < out->s.place.stages; i++)
-        table[i] = bytes;
-    own.bytes = table;
-    nami_status status = nami_simulate(&out->s, &own, false, &out->p);
-    nami_free(table);
-    for (int i = 0; i < r->positions && status == NAMI_OK; i++)
+    NAMI_TRY(nami_simulate_costs_for(c, out->s.place.stages, &cost));
+    NAMI_TRY(nami_simulate(&out->s, &cost, false, &out->p));
+    for (int i = 0; i < r->positions; i++) {
+        double memory = out->p.peak[i] + c->flags->state * out->p.weights[i];
         out->peak = fmax(out->peak, out->p.peak[i]);
-    return status;
+        out->memory = fmax(out->memory, memory);
+    }
+    return NAMI_OK;
 }
 
-/* Simulate every size of one preset; those that its order does not admit are left out. */
-static nami_status add_preset(const nami_simulate_flags *f, const nami_cost *cost,
-                              const char *name, candidate *row, int *rows)
+/* Give the row back when what it stands for cannot be had. */
+static nami_status add_row(nami_simulate_costs *c, const nami_recipe *r, table *t)
+{
+    nami_status status = nami_recipe_check(r);
+    candidate *row = &t->row[t->rows];
+    if (status == NAMI_OK)
+        status = simulate_one(c, r, row);
+    if (status == NAMI_OK) {
+        t->rows++;
+        return NAMI_OK;
+    }
+    nami_prediction_free(&row->p);
+    nami_schedule_free(&row->s);
+    if (status != NAMI_EPLAN)
+        return status;
+    char size[16];
+    nami_simulate_size(r, size);
+    nami_text_add(&t->refused, "  %s%s: %s\n", r->name, size, nami_fail_text());
+    nami_fail_clear();
+    return NAMI_OK;
+}
+
+/* Simulate every size of one preset; a size that changes nothing is tried once. */
+static nami_status add_preset(nami_simulate_costs *c, const char *name, table *t)
 {
     static const int sizes[] = {1, 2, 4, 8};
-    for (int i = 0; i < 4 && *rows < ROWS_MOST; i++) {
-        nami_recipe r = {.positions = (int)f->lists.positions,
-                         .microbatches = (int)f->lists.microbatches,
+    const nami_lists_flags *l = &c->flags->lists;
+    for (int i = 0; i < 4 && t->rows < ROWS_MOST; i++) {
+        nami_recipe r = {.positions = (int)l->positions,
+                         .microbatches = (int)l->microbatches,
                          .waves = 1,
                          .chunks = 1,
                          .slices = 1,
-                         .recompute = f->recompute};
+                         .recompute = c->flags->recompute};
         NAMI_TRY(nami_recipe_preset(&r, name));
-        if (r.placement == NAMI_PLACE_WAVE)
+        const nami_order *order = nami_order_find(r.order);
+        bool waves = r.placement == NAMI_PLACE_WAVE && !order->one_wave;
+        if (waves)
             r.waves = sizes[i];
         else if (r.placement == NAMI_PLACE_LOOPING)
             r.chunks = 2 * sizes[i]; /* as many stages as so many waves have */
+        else if (order->sliced)
+            r.slices = 2 * sizes[i]; /* one slice is gpipe */
         else if (i > 0)
             break;
-        if (nami_recipe_check(&r) != NAMI_OK) {
-            nami_fail_clear();
-            continue;
-        }
-        NAMI_TRY(simulate_one(&r, cost, f->bytes, &row[(*rows)++]));
+        NAMI_TRY(add_row(c, &r, t));
     }
     return NAMI_OK;
 }
@@ -73,23 +102,20 @@ static nami_status add_preset(const nami_simulate_flags *f, const nami_cost *cos
 static void print_row(const candidate *c, const candidate *best, double memory,
                       nami_text *out)
 {
-    char label[40];
-    const nami_recipe *r = &c->s.recipe;
-    if (r->placement == NAMI_PLACE_WAVE)
-        snprintf(label, sizeof label, "%.24s W=%d", r->name, r->waves);
-    else if (r->placement == NAMI_PLACE_LOOPING)
-        snprintf(label, sizeof label, "%.24s V=%d", r->name, r->chunks);
-    else
-        snprintf(label, sizeof label, "%.30s", r->name);
+    char label[48], size[16];
+    nami_simulate_size(&c->s.recipe, size);
+    snprintf(label, sizeof label, "%.28s%s", c->s.recipe.name, size);
     nami_text_add(out, "%-20s %6d %12.8g %8.3f %8.3f %11.6g %9.6g %9lld%s\n", label,
                   c->s.place.stages, c->p.makespan, 100.0 * c->p.bubble,
                   best->p.makespan > 0.0 ? c->p.makespan / best->p.makespan : 1.0,
                   c->peak, c->p.weights[0], (long long)c->p.messages,
-                  memory > 0.0 && c->peak > memory ? "  too much memory" : "");
+                  memory > 0.0 && c->memory > memory ? "  too much memory" : "");
 }
 
-static void print_rows(const nami_simulate_flags *f, const candidate *row, int rows)
+static void print_rows(const nami_simulate_flags *f, const table *t)
 {
+    const candidate *row = t->row;
+    int rows = t->rows;
     nami_text text = {0};
     if (f->json) {
         for (int i = 0; i < rows; i++) {
@@ -108,6 +134,9 @@ static void print_rows(const nami_simulate_flags *f, const candidate *row, int r
                       "weights", "messages");
         for (int i = 0; i < rows; i++)
             print_row(&row[i], &row[0], f->memory, &text);
+        if (t->refused.length > 0)
+            nami_text_add(&text, "\nnot for these counts:\n%s",
+                          nami_text_get(&t->refused));
     }
     nami_print("%s", nami_text_get(&text));
     nami_text_free(&text);
@@ -119,7 +148,7 @@ static void sort_rows(candidate *row, int rows, double memory)
     int fits = 0;
     qsort(row, (size_t)rows, sizeof *row, by_makespan);
     for (int i = 0; i < rows && memory > 0.0; i++) {
-        if (row[i].peak > memory)
+        if (row[i].memory > memory)
             continue;
         candidate c = row[i];
         for (int k = i; k > fits; k--)
@@ -128,23 +157,24 @@ static void sort_rows(candidate *row, int rows, double memory)
     }
 }
 
-nami_status nami_simulate_compare(const nami_simulate_flags *f, const nami_cost *cost)
+nami_status nami_simulate_compare(nami_simulate_costs *c)
 {
+    const nami_simulate_flags *f = c->flags;
     if (f->lists.positions == 0 || f->lists.microbatches == 0)
         return nami_fail(NAMI_EINPUT, "--compare needs --positions and --microbatches");
-    candidate *row = nami_calloc(NAMI_MEM_OTHER, ROWS_MOST, sizeof *row);
-    int rows = 0;
+    table t = {.row = nami_calloc(NAMI_MEM_OTHER, ROWS_MOST + 1, sizeof *t.row)};
     nami_status status = NAMI_OK;
     for (int i = 0; i < nami_presets() && status == NAMI_OK; i++)
-        status = add_preset(f, cost, nami_preset_at(i)->name, row, &rows);
+        status = add_preset(c, nami_preset_at(i)->name, &t);
     if (status == NAMI_OK) {
-        sort_rows(row, rows, f->memory);
-        print_rows(f, row, rows);
+        sort_rows(t.row, t.rows, f->memory);
+        print_rows(f, &t);
     }
-    for (int i = 0; i < rows; i++) {
-        nami_prediction_free(&row[i].p);
-        nami_schedule_free(&row[i].s);
+    for (int i = 0; i < t.rows; i++) {
+        nami_prediction_free(&t.row[i].p);
+        nami_schedule_free(&t.row[i].s);
     }
-    nami_free(row);
+    nami_free(t.row);
+    nami_text_free(&t.refused);
     return status;
 }

@@ -13,6 +13,7 @@ typedef struct nami_order {
     const char *name;    /* "wave" */
     const char *summary; /* one sentence */
     unsigned placements; /* those it can serve: sum of NAMI_ON(kind) */
+    bool one_wave;       /* on the wave placement: drawn for W = 1 alone */
     bool sliced;         /* serves more than one token slice */
     /* Why the order does not admit the counts of `r`, as a failed status; NULL: admits all. */
     nami_status (*admits)(const nami_recipe *r);

@@ -171,9 +171,6 @@ static nami_status admits_copies(const nami_recipe *r)
 
 static nami_status admits_v(const nami_recipe *r)
 {
-    if (r->waves != 1)
-        return nami_fail(NAMI_EPLAN, "dualpipev is drawn for one wave, not %d",
-                         r->waves);
     if (r->microbatches < 2 * r->positions)
         return nami_fail(
             NAMI_EPLAN,
@@ -194,6 +191,7 @@ const nami_order nami_order_dualpipe = {
 const nami_order nami_order_dualpipev = {
     .name = "dualpipev",
     .summary = "one wave, forwards paired with backwards of the other direction",
+    .one_wave = true,
     .placements = NAMI_ON(NAMI_PLACE_WAVE),
     .admits = admits_v,
     .generate = generate_v,

@@ -96,16 +96,6 @@ static int64_t held(const nami_recipe *r, int position)
            (int64_t)(r->microbatches < r->positions ? r->microbatches : r->positions);
 }
 
-static nami_status admits(const nami_recipe *r)
-{
-    if (r->waves != 1)
-        return nami_fail(NAMI_EPLAN,
-                         "order \"zb-v\" is drawn for one wave, not %d; \"wave-zb\" "
-                         "takes any number",
-                         r->waves);
-    return NAMI_OK;
-}
-
 static const char *advise(const nami_recipe *r)
 {
     return r->microbatches < 2 * r->positions - 1
@@ -116,8 +106,8 @@ static const char *advise(const nami_recipe *r)
 const nami_order nami_order_zb_v = {
     .name = "zb-v",
     .summary = "one wave with a split backward (ZB-V), P in flight",
+    .one_wave = true,
     .placements = NAMI_ON(NAMI_PLACE_WAVE),
-    .admits = admits,
     .generate = generate,
     .held = held,
     .advise = advise,

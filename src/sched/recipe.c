@@ -69,6 +69,11 @@ static nami_status check_order(const nami_recipe *r)
     if (!(order->placements & NAMI_ON(r->placement)))
         return nami_fail(NAMI_EPLAN, "order \"%s\" does not go with placement \"%s\"",
                          order->name, placement_name[r->placement]);
+    if (r->waves > 1 && order->one_wave)
+        return nami_fail(NAMI_EPLAN,
+                         "order \"%s\" is drawn for one wave, not %d; wave and wave-zb "
+                         "take any number",
+                         order->name, r->waves);
     if (r->slices > 1 && !order->sliced)
         return nami_fail(NAMI_EPLAN,
                          "order \"%s\" does not cut sequences into token slices, so "

@@ -9,20 +9,25 @@
 #include "sched/schedule.h"
 
 /* Costs. A stage's compute time is the per-position time divided by the chunks of a position (P/S),
- * unless stage_f/stage_bi/stage_bw give each stage its own. B costs BI + BW; with recomputation inside the
- * backward, B and BI cost one forward more. */
+ * unless stage_f/stage_bi/stage_bw give each stage its own; a token slice takes its share of a stage's time. B costs
+ * BI + BW; with recomputation inside the backward, B and BI cost `tr` more. */
 typedef struct nami_cost {
     double tf, tbi,
-        tbw; /* forward, backward-input, backward-weight of one position's share */
+        tbw;   /* forward, backward-input, backward-weight of one position's share */
+    double tr; /* the forward run again; 0: as the forward */
     const double *stage_f;  /* [stages] or NULL: own time of each stage */
     const double *stage_bi; /* [stages] */
     const double *stage_bw; /* [stages] */
     double latency;         /* T_C: per message */
     double bandwidth;       /* bytes per time unit; 0 = infinite */
-    const double *bytes;    /* [stages] of the message behind stage s, or NULL = 0 */
+    int ranks_per_node; /* positions that share a node, counted from 0; 0: all are on one */
+    double node_latency, node_bandwidth; /* the same for messages between nodes */
+    bool serial; /* a position sends one message after another to the same peer */
+    const double *bytes; /* [stages] of the message behind stage s, or NULL = 0 */
     double update,
         reduce; /* time of UPDATE and REDUCE of one position; 0. REDUCEs of a position run one after
                                the other beside the computation; an UPDATE waits for that of its stage */
+    bool reduce_alone; /* nothing is computed beside a REDUCE */
 } nami_cost;
 
 /* When an action ran. A RECV's span is the time its message travelled or was waited for, and may overlap
@@ -39,6 +44,15 @@ typedef struct nami_timeline {
     int64_t *count;   /* [positions] */
 } nami_timeline;
 
+/* The chain of actions that each begin where the one before ended, from the first start to the last end: the times
+ * add up to the makespan, and only a shorter link of it makes the step shorter. */
+typedef struct nami_critical {
+    double kind[NAMI_KINDS]; /* time in actions of each kind */
+    double message; /* time in messages: latency, transfer, waiting for a link */
+    int64_t actions, messages;
+    int first, last; /* positions where it begins and ends */
+} nami_critical;
+
 typedef struct nami_prediction {
     double makespan; /* first start to last end over all positions */
     double bubble;   /* idle / (P * makespan) */
@@ -49,7 +63,9 @@ typedef struct nami_prediction {
     double *peak; /* [positions] activations in flight, in M_a (a stage counts P/S) */
     double *
         weights; /* [positions] weights held, in model/P: copies of the model x versions */
-    int64_t messages;       /* over all positions, both directions */
+    int64_t messages;        /* over all positions, both directions */
+    double *sent, *received; /* [positions] bytes */
+    nami_critical critical;
     nami_timeline timeline; /* filled when asked for */
 } nami_prediction;
 
@@ -60,6 +76,25 @@ typedef struct nami_prediction {
 nami_status nami_simulate(const nami_schedule *s, const nami_cost *cost,
                           bool want_timeline, nami_prediction *out);
 void nami_prediction_free(nami_prediction *p);
+
+/* Measured times of a chain of equal or unequal layers, blocks or stages. */
+typedef struct nami_profile {
+    int rows;
+    double *f, *bi, *bw; /* [rows] time of one micro-batch */
+    double *bytes; /* [rows] of the message behind the row; 0 when the file has none */
+} nami_profile;
+
+/* Read a profile: lines of numbers separated by commas or blanks, '#' starts a comment. The first line names the
+ * columns: f, and bi and bw or b (halved between them), bytes or not; stage and name are not read.
+ * Local; freed with nami_profile_free (also after a failure). Status: NAMI_EINPUT with place and reason. */
+nami_status nami_profile_read(const char *path, nami_profile *out);
+nami_status nami_profile_parse(const char *text, const char *where, nami_profile *out);
+void nami_profile_free(nami_profile *p);
+
+/* Times of `stages` stages of as many rows each: f, bi, bw, bytes [stages].
+ * Local. Status: NAMI_EPLAN with the arithmetic when the rows cannot be shared. */
+nami_status nami_profile_cut(const nami_profile *p, int stages, double *f, double *bi,
+                             double *bw, double *bytes);
 void nami_timeline_free(nami_timeline *t);
 
 /* First start and last end over all positions; 0, 0 when nothing ran. Local. */

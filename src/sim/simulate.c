@@ -4,43 +4,14 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "sim/sim.h"
-
-/* Where one position is. */
-typedef struct place_state {
-    double clock;       /* it computes up to here */
-    double lane;        /* its REDUCEs run up to here */
-    double first, last; /* start of its first and end of its last action */
-    double busy;
-} place_state;
-
-typedef struct simulation {
-    const nami_schedule *s;
-    const nami_cost *cost;
-    double
-        scale; /* times are kept in units of 1/scale: S K/P for uniform costs, else 1 */
-    bool uniform;    /* all stages cost the same */
-    double *left[2]; /* [stages][units][slices] when output, gradient left its stage */
-    double *posted
-        [2]; /* the same: when the receive of it was posted; NULL without communication */
-    double *reduced;     /* [copies][stages] end of its REDUCE */
-    place_state *place;  /* [positions] */
-    nami_timeline *line; /* NULL when not asked for */
-} simulation;
-
-static int64_t at(const simulation *m, nami_action a, int stage)
-{
-    const nami_recipe *r = &m->s->recipe;
-    return ((int64_t)stage * r->microbatches + a.unit) * r->slices + a.slice;
-}
+#include "sim/inner.h"
 
 static double own(const double *table, double uniform, int stage)
 {
     return table != NULL ? table[stage] : uniform;
 }
 
-/* Compute time of one action, in scaled units. */
-static double duration(const simulation *m, nami_action a)
+double nami_sim_duration(const nami_sim *m, nami_action a)
 {
     const nami_cost *c = m->cost;
     double slices = m->s->recipe.slices;
@@ -49,11 +20,13 @@ static double duration(const simulation *m, nami_action a)
     double f = own(c->stage_f, c->tf * stage, a.stage) / slices;
     double bi = own(c->stage_bi, c->tbi * stage, a.stage) / slices;
     double bw = own(c->stage_bw, c->tbw * stage, a.stage) / slices;
-    double again = m->s->recipe.recompute ? f : 0.0;
+    double again = c->tr > 0.0 ? c->tr * stage / slices : f;
+    again = m->s->recipe.recompute ? again : 0.0;
     switch (a.kind) {
     case NAMI_F:
-    case NAMI_R:
         return f;
+    case NAMI_R:
+        return c->tr > 0.0 ? c->tr * stage / slices : f;
     case NAMI_B:
         return bi + bw + again;
     case NAMI_BI:
@@ -71,15 +44,7 @@ static double duration(const simulation *m, nami_action a)
     }
 }
 
-/* Travel time of a message across the boundary behind stage `b`. */
-static double travel(const simulation *m, int b)
-{
-    const nami_cost *c = m->cost;
-    double bytes = c->bytes != NULL ? c->bytes[b] : 0.0;
-    return (c->latency + (c->bandwidth > 0.0 ? bytes / c->bandwidth : 0.0)) * m->scale;
-}
-
-static void record(const simulation *m, int position, nami_action a, double start,
+static void record(const nami_sim *m, int position, nami_action a, double start,
                    double end)
 {
     if (m->line == NULL)
@@ -89,107 +54,167 @@ static void record(const simulation *m, int position, nami_action a, double star
         (nami_span){.action = a, .start = start, .end = end};
 }
 
-/* When what stage `from` made (0: output, 1: gradient) is there for action `a`. */
-static double arrival(const simulation *m, nami_action a, int from, int direction,
-                      int position)
+/* The latest of what an action waits for. */
+typedef struct wait {
+    double until;
+    int cause; /* nami_cause */
+} wait;
+
+static void wait_for(wait *w, double until, int cause)
 {
-    double left = m->left[direction][at(m, a, from)];
-    if (nami_place_of(&m->s->place, a.copy, from) == position)
-        return left;
-    if (m->posted[direction] != NULL)
-        left = fmax(left, m->posted[direction][at(m, a, a.stage)]);
-    double end = left + travel(m, direction == 0 ? from : a.stage);
+    if (until <= w->until)
+        return;
+    w->until = until;
+    w->cause = cause;
+}
+
+/* Wait for what stage `from` made (0: output, 1: gradient) and action `a` needs. */
+static void wait_for_value(const nami_sim *m, nami_action a, int from, int direction,
+                           int position, wait *w)
+{
+    double left = m->left[direction][nami_sim_at(m, a, from)];
+    int cause = direction == 0 ? NAMI_CAUSE_OUTPUT : NAMI_CAUSE_GRADIENT;
+    int maker = nami_place_of(&m->s->place, a.copy, from);
+    if (maker == position) {
+        wait_for(w, left, cause);
+        return;
+    }
+    if (m->posted[direction] != NULL) {
+        double posted = m->posted[direction][nami_sim_at(m, a, a.stage)];
+        cause = posted > left ? NAMI_CAUSE_POSTED : cause;
+        left = fmax(left, posted);
+    }
+    double end =
+        left + nami_sim_travel(m, direction == 0 ? from : a.stage, maker, position);
+    wait_for(w, end, cause);
     if (end > left) {
         a.kind = direction == 0 ? NAMI_RECV_F : NAMI_RECV_B;
         record(m, position, a, left, end);
     }
-    return end;
 }
 
-static double ready(const simulation *m, nami_action a, int position)
+static wait ready(const nami_sim *m, nami_action a, int position)
 {
     const nami_semantics *is = nami_semantics_of(a.kind);
-    double when = m->place[position].clock;
+    wait w = {.until = m->place[position].clock, .cause = NAMI_CAUSE_OWN};
     if (is->needs_input && a.stage > 0)
-        when = fmax(when, arrival(m, a, a.stage - 1, 0, position));
+        wait_for_value(m, a, a.stage - 1, 0, position, &w);
     if (is->needs_gradient && a.stage + 1 < m->s->place.stages)
-        when = fmax(when, arrival(m, a, a.stage + 1, 1, position));
+        wait_for_value(m, a, a.stage + 1, 1, position, &w);
     for (int c = 0; a.kind == NAMI_UPDATE && c < m->s->place.copies; c++)
-        when = fmax(when, m->reduced[(int64_t)c * m->s->place.stages + a.stage]);
-    return when;
+        wait_for(&w, m->reduced[(int64_t)c * m->s->place.stages + a.stage],
+                 NAMI_CAUSE_COPY + c);
+    return w;
 }
 
-static void note(place_state *p, double start, double end)
+static void note(nami_sim_place *p, int64_t index, double start, double end)
 {
     if (start < p->first)
         p->first = start;
-    if (end > p->last)
-        p->last = end;
+    if (end < p->last)
+        return;
+    p->last = end;
+    p->ending = index;
 }
 
-/* A sum of gradients runs beside the computation. */
-static void reduce(simulation *m, int position, nami_action a)
+/* A sum of gradients runs beside the computation, or alone. */
+static void reduce(nami_sim *m, int position, int64_t index)
 {
-    place_state *p = &m->place[position];
+    nami_sim_place *p = &m->place[position];
+    nami_action a = m->s->list[position].item[index];
     double start = fmax(p->clock, p->lane);
-    p->lane = start + duration(m, a);
+    m->cause[position][index] = p->lane > p->clock ? NAMI_CAUSE_LANE : NAMI_CAUSE_OWN;
+    p->lane = start + nami_sim_duration(m, a);
+    if (m->cost->reduce_alone)
+        p->clock = p->lane;
     m->reduced[(int64_t)a.copy * m->s->place.stages + a.stage] = p->lane;
-    note(p, start, p->lane);
+    note(p, index, start, p->lane);
     record(m, position, a, start, p->lane);
 }
 
-/* Run `a` from `start` on; what it makes leaves at `leaves`. */
-static void run(simulation *m, int position, nami_action a, double start, double leaves)
+/* What stage `a.stage` made leaves it at `when`, as soon as the link to stage `to` is free. */
+static void leave(nami_sim *m, int position, nami_action a, int to, double when)
 {
-    place_state *p = &m->place[position];
-    const nami_semantics *is = nami_semantics_of(a.kind);
-    double end = start + duration(m, a);
-    p->clock = end;
-    p->busy += end - start;
-    note(p, start, end);
-    record(m, position, a, start, end);
-    if (is->makes_output)
-        m->left[0][at(m, a, a.stage)] = leaves;
-    if (is->makes_gradient)
-        m->left[1][at(m, a, a.stage)] = leaves;
+    bool gradient = to < a.stage;
+    if (to >= 0 && to < m->s->place.stages) {
+        int peer = nami_place_of(&m->s->place, a.copy, to);
+        if (peer != position)
+            when = nami_sim_depart(m, gradient ? to : a.stage, position, peer, when);
+    }
+    m->left[gradient][nami_sim_at(m, a, a.stage)] = when;
 }
 
-static void compute(simulation *m, int position, int64_t index)
+/* The value that `a` makes for stage `to` is there at `when`; where lists communicate, a SEND lets it leave. */
+static void make(nami_sim *m, int position, nami_action a, int to, double when)
+{
+    if (m->s->communicates)
+        m->left[to < a.stage][nami_sim_at(m, a, a.stage)] = when;
+    else
+        leave(m, position, a, to, when);
+}
+
+/* Run entry `index` from `start` on; what it makes leaves at `leaves`, unless a SEND says when. */
+static void run(nami_sim *m, int position, int64_t index, double start, double leaves)
+{
+    nami_sim_place *p = &m->place[position];
+    nami_action a = m->s->list[position].item[index];
+    const nami_semantics *is = nami_semantics_of(a.kind);
+    double end = start + nami_sim_duration(m, a);
+    p->clock = end;
+    p->busy += end - start;
+    note(p, index, start, end);
+    record(m, position, a, start, end);
+    if (is->makes_output)
+        make(m, position, a, a.stage + 1, leaves);
+    if (is->makes_gradient)
+        make(m, position, a, a.stage - 1, leaves);
+}
+
+static void compute(nami_sim *m, int position, int64_t index)
 {
     const nami_list *l = &m->s->list[position];
     nami_action a = l->item[index];
     if (nami_list_pair(l, index - 1))
         return; /* ran with the first of its pair */
-    double start = ready(m, a, position);
+    wait w = ready(m, a, position);
+    m->cause[position][index] = (uint8_t)w.cause;
     if (!nami_list_pair(l, index)) {
-        run(m, position, a, start, start + duration(m, a));
+        run(m, position, index, w.until, w.until + nami_sim_duration(m, a));
         return;
     }
     nami_action b = l->item[index + 1];
-    start = fmax(start, ready(m, b, position));
-    double middle = start + duration(m, a), end = middle + duration(m, b);
-    run(m, position, a, start, end);
-    run(m, position, b, middle, end);
+    wait other = ready(m, b, position);
+    if (other.until > w.until) {
+        w.until = other.until;
+        m->cause[position][index] = (uint8_t)(other.cause | NAMI_CAUSE_OTHER);
+    }
+    m->cause[position][index + 1] = NAMI_CAUSE_OWN;
+    double middle = w.until + nami_sim_duration(m, a);
+    double end = middle + nami_sim_duration(m, b);
+    run(m, position, index, w.until, end);
+    run(m, position, index + 1, middle, end);
 }
 
 static void visit(void *context, int position, int64_t index)
 {
-    simulation *m = context;
+    nami_sim *m = context;
     nami_action a = m->s->list[position].item[index];
     double clock = m->place[position].clock;
     switch (a.kind) {
     case NAMI_SEND_F:
+        leave(m, position, a, a.stage + 1, clock);
+        return;
     case NAMI_SEND_B:
-        m->left[a.kind == NAMI_SEND_B][at(m, a, a.stage)] = clock;
+        leave(m, position, a, a.stage - 1, clock);
         return;
     case NAMI_RECV_F:
     case NAMI_RECV_B:
-        m->posted[a.kind == NAMI_RECV_B][at(m, a, a.stage)] = clock;
+        m->posted[a.kind == NAMI_RECV_B][nami_sim_at(m, a, a.stage)] = clock;
         return;
     case NAMI_REDUCE:
     case NAMI_REDUCE_SCATTER:
     case NAMI_GATHER:
-        reduce(m, position, a);
+        reduce(m, position, index);
         return;
     case NAMI_DRAIN:
         return;
@@ -215,7 +240,7 @@ static void open_timeline(const nami_schedule *s, nami_timeline *t)
                                 2 * (size_t)s->list[p].count * sizeof(nami_span));
 }
 
-static void close_timeline(const simulation *m)
+static void close_timeline(const nami_sim *m)
 {
     for (int p = 0; p < m->line->positions; p++) {
         for (int64_t i = 0; i < m->line->count[p]; i++) {
@@ -235,7 +260,7 @@ static double weights_on(const nami_place *p, int position)
 }
 
 /* Turn what was simulated into the prediction. */
-static void summarise(const simulation *m, nami_prediction *out)
+static void summarise(const nami_sim *m, nami_prediction *out)
 {
     int positions = m->s->place.positions;
     double first = INFINITY, last = 0.0, idle = 0.0;
@@ -246,7 +271,7 @@ static void summarise(const simulation *m, nami_prediction *out)
     }
     double makespan = last > first ? last - first : 0.0;
     for (int p = 0; p < positions; p++) {
-        const place_state *q = &m->place[p];
+        const nami_sim_place *q = &m->place[p];
         double span = q->last > q->first ? q->last - q->first : 0.0;
         idle += makespan - q->busy;
         out->idle[p] = (makespan - q->busy) / m->scale;
@@ -260,6 +285,7 @@ static void summarise(const simulation *m, nami_prediction *out)
     out->makespan = makespan / m->scale;
     out->bubble = makespan > 0.0 ? idle / (positions * makespan) : 0.0;
     out->messages = nami_schedule_messages(m->s);
+    nami_sim_critical(m, &out->critical);
 }
 
 static void open_prediction(int positions, nami_prediction *out)
@@ -270,9 +296,11 @@ static void open_prediction(int positions, nami_prediction *out)
     out->busy = nami_calloc(NAMI_MEM_OTHER, n, sizeof(double));
     out->peak = nami_calloc(NAMI_MEM_OTHER, n, sizeof(double));
     out->weights = nami_calloc(NAMI_MEM_OTHER, n, sizeof(double));
+    out->sent = nami_calloc(NAMI_MEM_OTHER, n, sizeof(double));
+    out->received = nami_calloc(NAMI_MEM_OTHER, n, sizeof(double));
 }
 
-static void open_simulation(simulation *m)
+static void open_simulation(nami_sim *m)
 {
     const nami_schedule *s = m->s;
     const nami_cost *c = m->cost;
@@ -288,16 +316,25 @@ static void open_simulation(simulation *m)
     m->reduced =
         nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.copies * stages, sizeof(double));
     m->place = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *m->place);
-    for (size_t p = 0; p < positions; p++)
+    m->cause = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *m->cause);
+    for (size_t p = 0; p < positions; p++) {
         m->place[p].first = INFINITY;
+        m->cause[p] = nami_alloc(NAMI_MEM_OTHER, (size_t)s->list[p].count + 1);
+    }
 }
 
-static void close_simulation(simulation *m)
+static void close_simulation(nami_sim *m)
 {
     for (int d = 0; d < 2; d++) {
         nami_free(m->left[d]);
         nami_free(m->posted[d]);
     }
+    for (int p = 0; p < m->s->place.positions; p++) {
+        nami_free(m->cause[p]);
+        nami_free(m->place[p].peer);
+        nami_free(m->place[p].free);
+    }
+    nami_free(m->cause);
     nami_free(m->reduced);
     nami_free(m->place);
 }
@@ -305,7 +342,7 @@ static void close_simulation(simulation *m)
 nami_status nami_simulate(const nami_schedule *s, const nami_cost *cost,
                           bool want_timeline, nami_prediction *out)
 {
-    simulation m = {.s = s, .cost = cost};
+    nami_sim m = {.s = s, .cost = cost, .out = out};
     open_simulation(&m);
     open_prediction(s->place.positions, out);
     if (want_timeline) {
@@ -328,6 +365,8 @@ void nami_prediction_free(nami_prediction *p)
     nami_free(p->busy);
     nami_free(p->peak);
     nami_free(p->weights);
+    nami_free(p->sent);
+    nami_free(p->received);
     nami_timeline_free(&p->timeline);
     *p = (nami_prediction){0};
 }

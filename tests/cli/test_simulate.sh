@@ -17,13 +17,34 @@ expect() {
 }
 
 size='--positions 4 --microbatches 4'
-expect 0 '{"schedule":"hanayo","positions":4,"microbatches":4,"stages":8,"makespan":18,"bubble":0.3333333333333333,"span_bubble":0.3333333333333333,"idle":[6,6,6,6],"peak_activations":[2.5,3,3.5,4],"weight_copies":[1,1,1,1],"messages":48,"valid":true}' \
+expect 0 '{"schedule":"hanayo","positions":4,"microbatches":4,"stages":8,"makespan":18,"bubble":0.3333333333333333,"span_bubble":0.3333333333333333,"idle":[6,6,6,6],"peak_activations":[2.5,3,3.5,4],"weight_copies":[1,1,1,1],"messages":48,"bytes_sent":[0,0,0,0],"bytes_received":[0,0,0,0],"critical_path":{' \
     simulate --schedule hanayo $size --json
 expect 0 '"makespan":15,' simulate --schedule hanayo $size --waves 2 --json
 expect 0 '"makespan":16.5,' simulate --schedule interleaved $size --chunks 2 --json
 expect 0 '"makespan":21,' simulate --schedule dapple $size --tf 1 --tbi 1.5 --tbw 0.5 --json
 expect 0 '0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1' simulate --positions 2 --microbatches 2 --actions
 expect 0 'equation (1) of the Hanayo paper gives 40.00 %' simulate $size
+expect 0 '"makespan":33.125,' simulate --schedule hanayo-zb --positions 2 --microbatches 11 --waves 4 --json
+expect 0 '"makespan":19,' simulate --schedule terapipe $size --slices 4 --tb 3 --json
+expect 0 '"weight_copies":[2,2,2,2]' simulate --schedule chimera $size --json
+expect 0 'VALID dualpipe: 4 positions, 8 micro-batches' verify --schedule dualpipe --positions 4 --microbatches 8
+expect 4 'even number of positions' simulate --schedule chimera --positions 3 --microbatches 3
+expect 4 'one wave, not 2' simulate --schedule zb-v $size --waves 2
+expect 4 'terapipe does' verify --schedule dapple $size --slices 2
+expect 0 'note: below M = 2P-1 zb-h1 is at least as fast' simulate --schedule zb-h2 $size
+expect 0 'critical path from position 0 to 0: F 7, B 14, messages 0 (6)' simulate --schedule dapple $size
+expect 0 '"makespan":23,' simulate --schedule dapple --positions 2 --microbatches 1 --latency 1 --ranks-per-node 1 --node-latency 8.5 --json
+expect 0 '"makespan":11,' simulate --schedule dapple --positions 2 --microbatches 1 --bytes 10 --bandwidth 4 --json
+expect 2 'need --ranks-per-node' simulate $size --node-latency 1
+expect 2 '--node-bandwidth "0"' simulate $size --ranks-per-node 2 --node-bandwidth 0
+printf 'f,b,bytes\n1,2,5\n2,4,0\n' >profile
+expect 0 '"makespan":9,' simulate --schedule dapple --positions 2 --microbatches 1 --profile profile --json
+expect 4 '2 rows cannot be shared by 4 stages' simulate --schedule dapple $size --profile profile
+expect 2 'leave --tf, --tb' simulate --schedule dapple --positions 2 --microbatches 1 --profile profile --tf 2
+expect 0 '2 rows cannot be shared by 8 stages' simulate --compare --positions 2 --microbatches 4 --profile profile
+expect 0 'dualpipe needs an even number of micro-batches from 2P = 2 x 4 = 8 on' simulate --compare $size
+expect 0 'gems                      4           39   69.231    3.200           1         2        24  too much memory' \
+    simulate --compare $size --memory 12 --state 6
 expect 0 'hanayo W=8' simulate --compare --positions 32 --microbatches 64
 expect 0 'position   0  0000111122223333....' simulate $size --timeline
 expect 0 'hanayo         W waves' simulate --list

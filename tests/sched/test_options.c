@@ -65,11 +65,20 @@ static void test_recipes(void **state)
     accept("schedule=hanayo order=one-by-one microbatches=3 weights=flush "
            "split=microbatch",
            2, 2, 3, 4);
+    accept("schedule=terapipe slices=4 microbatches=3", 2, 2, 3, 2);
+    accept("schedule=hanayo-zb waves=2 microbatches=3", 2, 2, 3, 8);
+    accept("schedule=gems microbatches=3", 2, 2, 3, 2);
+    accept("placement=bidirectional order=gems microbatches=3", 2, 2, 3, 2);
 }
 
 static void test_refusals(void **state)
 {
     (void)state;
+    refuse("schedule=dapple slices=2", 2, NAMI_EPLAN, "terapipe does");
+    refuse("schedule=file:x slices=2", 2, NAMI_EINPUT, "remove pipeline.slices");
+    refuse("schedule=chimera microbatches=3", 3, NAMI_EPLAN, "even number of positions");
+    refuse("schedule=dualpipe microbatches=8 replicas=2", 8, NAMI_EPLAN,
+           "2P = 2 x 4 = 8 on, not 4");
     refuse("replicas=3", 4, NAMI_EPLAN, "4 = 3 x 1 + 1");
     refuse("positions=3 replicas=2", 4, NAMI_EPLAN,
            "3 positions x 2 replicas need 6 ranks, but there are 4");
