@@ -57,7 +57,8 @@ nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
 
 /* The arrays this rank holds, for checkpoints: catalogue order, all ranks the same length: for each parameter p its value
  * (state 0) and optimiser states 1..; data NULL where this rank does not hold it. `owner`: this rank is the one to write it.
- * Host pointers when backend->host. Local. */
+ * Host memory: the array itself on a host backend, else a copy that is up to date until the next step; changes count
+ * from nami_exec_refresh on. Local. */
 float *nami_exec_array(nami_exec *e, int param, int state, bool *owner);
 
 /* Parameters were changed from outside (loaded): rebuild packed copies. Local. */

@@ -7,8 +7,6 @@
  */
 #include "exec/state.h"
 
-#include "base/clock.h"
-
 static char *sum_at(nami_exec *e, int local, int level)
 {
     return e->gradient + (size_t)level * e->share.gradient +
@@ -32,7 +30,7 @@ void nami_sums_open(nami_exec *e, int local)
     if (s->added > 0)
         return;
     NAMI_CHECK(s->depth < e->share.levels);
-    nami_backend_zero(e->config.backend, 0, sum_at(e, local, s->depth),
+    nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, sum_at(e, local, s->depth),
                       (size_t)e->share.stage[local].sum_count * e->share.wide);
 }
 
@@ -44,7 +42,7 @@ static void combine(nami_exec *e, int local)
                          .count = e->share.stage[local].sum_count,
                          .a = sum_at(e, local, s->depth - 2),
                          .b = sum_at(e, local, s->depth - 1)};
-    nami_backend_launch(e->config.backend, 0, s->add, &a);
+    nami_backend_launch(e->config.backend, NAMI_LANE_COMPUTE, s->add, &a);
     s->weight[s->depth - 2] += s->weight[s->depth - 1];
     s->depth--;
 }
@@ -91,36 +89,64 @@ static void exchange_send(nami_exec *e, int local)
     }
 }
 
+/* Start sums over replicas in the order of their REDUCEs, which all replicas share. */
+static void start_reductions(nami_exec *e)
+{
+    for (; e->started < e->reached; e->started++) {
+        int local = e->order[e->started];
+        const nami_share_stage *t = &e->share.stage[local];
+        if (!nami_backend_done(e->config.backend, e->sums[local].copied))
+            return;
+        if (e->reducer != NULL)
+            nami_reducer_start(e->reducer, e->host_gradient + t->sum_at, t->sum_count,
+                               (int)e->share.wide);
+        e->sums[local].state = NAMI_SUMS_REDUCING;
+    }
+}
+
 bool nami_sums_progress(nami_exec *e)
 {
+    start_reductions(e);
     if (e->reducer != NULL && !nami_reducer_poll(e->reducer))
         return false;
     for (int i = 0; i < e->share.stages; i++) {
         if (e->sums[i].state == NAMI_SUMS_REDUCING)
             exchange_send(e, i);
     }
-    return true;
+    return e->started == e->reached;
+}
+
+/* Copy to the host what MPI will read of a stage's sums: all with replicas, else what another position waits for. */
+static void copy_to_host(nami_exec *e, int local)
+{
+    const nami_share_stage *t = &e->share.stage[local];
+    nami_backend *b = e->config.backend;
+    if (b->host)
+        return;
+    if (e->reducer != NULL)
+        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_gradient + t->sum_at,
+                          e->gradient + t->sum_at,
+                          (size_t)t->sum_count * e->share.wide);
+    for (int i = 0; e->reducer == NULL && i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->peer >= 0 && h->local == local)
+            nami_backend_copy(b, NAMI_LANE_COMPUTE, host_sum(e, i),
+                              e->gradient + h->sum, (size_t)h->count * e->share.wide);
+    }
 }
 
 void nami_sums_reduce(nami_exec *e, int local)
 {
     nami_sums *s = &e->sums[local];
-    const nami_share_stage *t = &e->share.stage[local];
     const nami_layout *l = e->config.layout;
     while (s->depth > 1)
         combine(e, local);
     NAMI_CHECK(s->depth == 1 && s->added == 0 &&
                s->weight[0] == l->partials / l->replicas);
-    char *host = sum_at(e, local, 0);
-    if (!e->config.backend->host) {
-        host = e->host_gradient + t->sum_at;
-        nami_backend_copy(e->config.backend, 0, host, sum_at(e, local, 0),
-                          (size_t)t->sum_count * e->share.wide);
-        nami_exec_finish_lane(e);
-    }
-    if (e->reducer != NULL)
-        nami_reducer_start(e->reducer, host, t->sum_count, (int)e->share.wide);
-    s->state = NAMI_SUMS_REDUCING;
+    copy_to_host(e, local);
+    s->copied = nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE);
+    s->state = NAMI_SUMS_COMPLETE;
+    e->order[e->reached++] = local;
     (void)nami_sums_progress(e);
 }
 
@@ -150,16 +176,17 @@ static void describe_exchange(const nami_exec *e, int number, nami_text *out)
                   number % 2 == 0 ? "from" : "to", nami_exec_rank_of(e, h->peer));
 }
 
-/* Sums of a device come back after all that happened to them on the host. */
+/* What the host changed or received goes to the device before launches to come. */
 static void return_to_device(nami_exec *e)
 {
     if (e->config.backend->host)
         return;
-    nami_backend_copy(e->config.backend, 0, e->gradient, e->host_gradient,
-                      e->share.gradient);
-    nami_backend_copy(e->config.backend, 0, e->exchange, e->host_exchange,
-                      e->share.exchange);
-    nami_exec_finish_lane(e);
+    if (e->reducer != NULL)
+        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->gradient,
+                          e->host_gradient, e->share.gradient);
+    if (e->share.exchange > 0)
+        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->exchange,
+                          e->host_exchange, e->share.exchange);
 }
 
 /* Two terms commute, so both ends get the same bits whichever use is theirs. */
@@ -174,7 +201,7 @@ static void add_uses(nami_exec *e)
                              .a = e->gradient + h->sum,
                              .b = h->peer < 0 ? e->gradient + h->second
                                               : e->exchange + h->landing};
-        nami_backend_launch(e->config.backend, 0, e->add_uses[i], &a);
+        nami_backend_launch(e->config.backend, NAMI_LANE_COMPUTE, e->add_uses[i], &a);
     }
 }
 
@@ -188,10 +215,8 @@ void nami_sums_settle(nami_exec *e)
                                           .describe = describe_exchange,
                                           .number = i,
                                           .phase = NAMI_PHASE_WAIT});
-    double start = nami_now();
     return_to_device(e);
     add_uses(e);
-    nami_prof_add(e->config.prof, NAMI_PHASE_REDUCE, start, nami_now());
 }
 
 char *nami_sums_of(nami_exec *e, int i)

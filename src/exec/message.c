@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* message.c - values that leave for, or come from, another position.
  *
- * On a host backend MPI reads and writes the buffers themselves. On a device each has a mirror on the host, and
- * copies run on the lane of the computation: so a copy out comes after the launch that made the value, and a
- * launch that reads comes after the copy in, without anybody waiting.
+ * On a host backend MPI reads and writes the buffers themselves. On a device each has a mirror on the host. Copies
+ * run on lanes of their own, beside the computation, and begin when the launches that use the buffer are done.
  */
 #include "exec/state.h"
 
@@ -28,10 +27,21 @@ void nami_message_start(nami_exec *e, const nami_task *task, int b)
     } else if (m->host == m->data) {
         post_send(e, m);
     } else {
-        m->event = nami_backend_copy(e->config.backend, 0, m->host, m->data,
-                                     e->share.boundary);
-        m->transit = NAMI_LEAVING;
+        m->transit = NAMI_MADE;
     }
+}
+
+/* Copy to or from the host once nothing that was launched needs the buffer as it is. */
+static void start_copy(nami_exec *e, nami_message *m)
+{
+    nami_backend *b = e->config.backend;
+    if (!nami_backend_done(b, m->busy))
+        return;
+    bool out = m->transit == NAMI_MADE;
+    m->event =
+        out ? nami_backend_copy(b, NAMI_LANE_OUT, m->host, m->data, e->share.boundary)
+            : nami_backend_copy(b, NAMI_LANE_IN, m->data, m->host, e->share.boundary);
+    m->transit = out ? NAMI_LEAVING : NAMI_ENTERING;
 }
 
 /* Take buffer `b` as far as it can go now; whether it is at rest. */
@@ -39,18 +49,16 @@ static bool advance(nami_exec *e, int b)
 {
     nami_message *m = &e->message[b];
     nami_backend *backend = e->config.backend;
+    if (m->transit == NAMI_MADE)
+        start_copy(e, m);
     if (m->transit == NAMI_LEAVING && nami_backend_done(backend, m->event))
         post_send(e, m);
     if (m->transit == NAMI_SENT && nami_comm_done(e->config.comm, &m->request))
         m->transit = NAMI_AT_REST;
-    if (m->transit == NAMI_EXPECTED && nami_comm_done(e->config.comm, &m->request)) {
-        m->transit = NAMI_AT_REST;
-        if (m->host != m->data) {
-            m->event =
-                nami_backend_copy(backend, 0, m->data, m->host, e->share.boundary);
-            m->transit = NAMI_ENTERING;
-        }
-    }
+    if (m->transit == NAMI_EXPECTED && nami_comm_done(e->config.comm, &m->request))
+        m->transit = m->host == m->data ? NAMI_AT_REST : NAMI_ARRIVED;
+    if (m->transit == NAMI_ARRIVED)
+        start_copy(e, m);
     if (m->transit == NAMI_ENTERING && nami_backend_done(backend, m->event))
         m->transit = NAMI_AT_REST;
     return m->transit == NAMI_AT_REST;

@@ -32,10 +32,12 @@ static void allocate(nami_exec *e)
     e->tokens = device(e, NAMI_MEM_DATA, s->tokens);
     e->targets = device(e, NAMI_MEM_DATA, s->targets);
     e->losses = device(e, NAMI_MEM_MESSAGE, s->losses);
+    e->squares = device(e, NAMI_MEM_MESSAGE, s->squares);
     e->boundary = device(e, NAMI_MEM_MESSAGE, (size_t)s->buffers * s->boundary);
     e->host_tokens = mirror(e, NAMI_MEM_DATA, e->tokens, s->tokens);
     e->host_targets = mirror(e, NAMI_MEM_DATA, e->targets, s->targets);
     e->host_losses = mirror(e, NAMI_MEM_MESSAGE, e->losses, s->losses);
+    e->host_squares = mirror(e, NAMI_MEM_MESSAGE, e->squares, s->squares);
     e->host_boundary =
         mirror(e, NAMI_MEM_MESSAGE, e->boundary, (size_t)s->buffers * s->boundary);
     e->host_gradient = mirror(e, NAMI_MEM_MESSAGE, e->gradient, s->gradient);
@@ -45,13 +47,13 @@ static void allocate(nami_exec *e)
 
 static void release(nami_exec *e)
 {
-    void *both[][2] = {
-        {e->host_tokens, e->tokens},     {e->host_targets, e->targets},
-        {e->host_losses, e->losses},     {e->host_boundary, e->boundary},
-        {e->host_gradient, e->gradient}, {e->host_exchange, e->exchange}};
+    void *both[][2] = {{e->host_squares, e->squares},   {e->host_tokens, e->tokens},
+                       {e->host_targets, e->targets},   {e->host_losses, e->losses},
+                       {e->host_boundary, e->boundary}, {e->host_gradient, e->gradient},
+                       {e->host_exchange, e->exchange}};
     void *own[] = {e->parameter, e->state,      e->gradient,  e->exchange,
                    e->packed,    e->activation, e->transient, e->tokens,
-                   e->targets,   e->losses,     e->boundary};
+                   e->targets,   e->losses,     e->boundary,  e->squares};
     for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
         if (both[i][0] != both[i][1])
             nami_free(both[i][0]);
@@ -75,10 +77,10 @@ static void make_tables(nami_exec *e)
     e->message =
         nami_calloc(NAMI_MEM_OTHER, (size_t)s->buffers + 1, sizeof *e->message);
     e->sums = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->sums);
+    e->order = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->order);
     e->kernels = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->kernels);
     e->add_uses = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->add_uses);
     e->exchanged = nami_calloc(NAMI_MEM_OTHER, 2 * params, sizeof *e->exchanged);
-    e->squares = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->squares);
     for (int b = 0; b < s->buffers; b++) {
         e->message[b].data = e->boundary + (size_t)b * s->boundary;
         e->message[b].host = e->host_boundary + (size_t)b * s->boundary;
@@ -90,10 +92,10 @@ static void free_tables(nami_exec *e)
     nami_free(e->pointer);
     nami_free(e->message);
     nami_free(e->sums);
+    nami_free(e->order);
     nami_free(e->kernels);
     nami_free(e->add_uses);
     nami_free(e->exchanged);
-    nami_free(e->squares);
 }
 
 static nami_status prepare_add(nami_exec *e, int64_t count, const nami_prepared **out)
@@ -154,10 +156,11 @@ static void initialise(nami_exec *e)
     float *narrow = nami_alloc(NAMI_MEM_OTHER, PIECE * sizeof *narrow);
     double *wide = nami_alloc(NAMI_MEM_OTHER, PIECE * sizeof *wide);
     if (s->parameter > 0) {
-        nami_backend_zero(e->config.backend, 0, e->parameter, s->parameter);
-        nami_backend_zero(e->config.backend, 0, e->state,
+        nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->parameter,
+                          s->parameter);
+        nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->state,
                           (size_t)s->states * s->parameter);
-        nami_backend_zero(e->config.backend, 0, e->gradient,
+        nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->gradient,
                           (size_t)s->levels * s->gradient);
     }
     for (int i = 0; i < s->params; i++) {
@@ -227,29 +230,11 @@ void nami_exec_free(nami_exec *e)
     if (e->reducer != NULL)
         nami_reducer_close(e->reducer);
     release(e);
+    nami_free(e->shadow);
+    nami_free(e->shadowed);
     free_tables(e);
     nami_share_free(&e->share);
     if (e->blueprint.layout != NULL)
         nami_blueprint_free(&e->blueprint);
     nami_free(e);
-}
-
-float *nami_exec_array(nami_exec *e, int param, int state, bool *owner)
-{
-    *owner = false;
-    for (int i = 0; i < e->share.params; i++) {
-        const nami_share_param *h = &e->share.param[i];
-        if (h->param != param)
-            continue;
-        *owner = h->owner && e->replica == 0;
-        char *base = state == 0 ? e->parameter
-                                : e->state + (size_t)(state - 1) * e->share.parameter;
-        return (float *)(void *)(base + h->at);
-    }
-    return NULL;
-}
-
-void nami_exec_refresh(nami_exec *e)
-{
-    nami_exec_pack(e);
 }

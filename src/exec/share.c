@@ -195,6 +195,7 @@ static void outer_memory(nami_share *s)
     s->boundary = nami_share_round(
         (size_t)l->micro * (size_t)nami_model_boundary(s->blueprint->model, l->time) *
         nami_dtype_size(l->act));
+    s->squares = (size_t)s->params * sizeof(double);
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
                                                           : s->evaluate->buffers;
     s->merge =
@@ -214,7 +215,7 @@ static void count_bytes(nami_share *s)
     s->bytes[NAMI_MEM_ACTIVATION] = s->activation;
     s->bytes[NAMI_MEM_TRANSIENT] = s->transient;
     s->bytes[NAMI_MEM_MESSAGE] =
-        mirror * (size_t)s->buffers * s->boundary + mirror * s->losses + s->merge;
+        mirror * ((size_t)s->buffers * s->boundary + s->losses + s->squares) + s->merge;
     if (mirror == 2)
         s->bytes[NAMI_MEM_MESSAGE] += s->gradient + s->exchange;
     s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets);

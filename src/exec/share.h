@@ -83,6 +83,7 @@ typedef struct nami_share {
     size_t parameter; /* bytes of the parameter buffer, and of each state */
     size_t gradient;  /* bytes of one gradient buffer */
     size_t exchange;  /* bytes of the exchange buffer */
+    size_t squares;   /* bytes of the sums of squares, [params] doubles */
     size_t packed, activation, transient;
     size_t boundary; /* bytes of one message buffer */
     int buffers;     /* message buffers */

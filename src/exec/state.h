@@ -6,13 +6,18 @@
 #include "exec/exec.h"
 #include "exec/share.h"
 
-/* Where a value of a boundary is on its way. On a host backend the copies are never needed. */
+/* Lanes of a device: copies to and from the host run beside the computation. */
+enum { NAMI_LANE_COMPUTE, NAMI_LANE_OUT, NAMI_LANE_IN };
+
+/* Where a value of a boundary is on its way. On a host backend it is never MADE, LEAVING, ARRIVED or ENTERING. */
 typedef enum nami_transit {
     NAMI_AT_REST,
-    NAMI_LEAVING,  /* being copied from the device for a send */
+    NAMI_MADE,     /* will be sent when the launches that make it are done */
+    NAMI_LEAVING,  /* being copied from the device */
     NAMI_SENT,     /* MPI has it */
     NAMI_EXPECTED, /* MPI will bring it */
-    NAMI_ENTERING /* being copied to the device; later launches come after it by themselves */
+    NAMI_ARRIVED, /* on the host; launches may still use the buffer for its value before */
+    NAMI_ENTERING /* being copied to the device */
 } nami_transit;
 
 typedef struct nami_message {
@@ -20,13 +25,15 @@ typedef struct nami_message {
     void *host; /* where MPI reads and writes; data itself on a host backend */
     nami_transit transit;
     nami_request request;
-    nami_event event;
+    nami_event busy;    /* the last launches that read or write data */
+    nami_event event;   /* the copy under way */
     nami_action action; /* the last send or receive */
     int rank, tag;      /* its other end */
 } nami_message;
 
 typedef enum nami_sums_state {
     NAMI_SUMS_GROWING,
+    NAMI_SUMS_COMPLETE, /* on this replica; a device still copies it to the host */
     NAMI_SUMS_REDUCING, /* the sum over replicas has started */
     NAMI_SUMS_SHARED    /* it is complete; what other positions wait for was sent */
 } nami_sums_state;
@@ -37,8 +44,26 @@ typedef struct nami_sums {
     int depth;
     nami_sums_state state;
     int added;                /* micro-batches in the growing sum */
+    nami_event copied;        /* to the host */
     const nami_prepared *add; /* a += b over the stage's sums */
 } nami_sums;
+
+/* Something that was launched and is timed when a device is through with it. */
+typedef struct nami_timing {
+    nami_event first, last; /* marks before and behind */
+    nami_action action;
+    nami_phase phase;
+} nami_timing;
+
+enum {
+    NAMI_TIMINGS = 64
+}; /* not resolved at once, at most; a backend remembers more marks */
+
+/* The beginning of something timed. */
+typedef struct nami_timer {
+    double start;     /* host backend */
+    nami_event first; /* device: a mark */
+} nami_timer;
 
 struct nami_exec {
     nami_exec_config config;
@@ -51,23 +76,35 @@ struct nami_exec {
     char *parameter, *state, *gradient, *exchange, *packed, *activation, *transient;
     int32_t *tokens, *targets; /* [samples of this replica][time] */
     double *losses;            /* [samples of this replica] */
+    double *squares;           /* [params here] */
     char *boundary;            /* [buffers][boundary bytes] */
     /* their mirrors on the host; the same memory on a host backend */
     int32_t *host_tokens, *host_targets;
-    double *host_losses;
+    double *host_losses, *host_squares;
     char *host_boundary, *host_gradient, *host_exchange;
 
     nami_message *message; /* [buffers] */
     nami_sums *sums;       /* [stages] */
-    void **pointer;        /* [2 * uses of the largest stage] of the call under way */
+    int *order; /* [stages] in which their REDUCEs were reached in this step */
+    int reached, started; /* of order: entries; whose sum over replicas has started */
+    void **pointer;       /* [2 * uses of the largest stage] of the call under way */
     nami_optim_kernels *kernels;    /* [params] */
     const nami_prepared **add_uses; /* [params] a += b; NULL where there is one use */
     nami_request *exchanged;        /* [2 * params] sends and receives of second uses */
-    double *squares;                /* [params here] */
 
     double
         *merge; /* [batch] losses, [model params] squares, [replicas] counted tokens */
     nami_request counting, merging;
+    nami_event lane_end; /* that nami_exec_finish_lane waits for */
+
+    nami_timing timing[NAMI_TIMINGS]; /* a ring */
+    uint64_t timings, timed;          /* put in; resolved */
+    double idle;                      /* from when the device has nothing to do */
+
+    /* of a device: parameters and states as nami_exec_array hands them out; NULL until then */
+    char *shadow;
+    bool *
+        shadowed; /* [params * (1 + states)] handed out since the last step or refresh */
 
     /* of the step under way */
     bool train, counted, settled;
@@ -93,8 +130,17 @@ void nami_exec_progress(nami_exec *e);
 /* Wait politely; ends the program with NAMI_ELOST after config.stall_seconds. Local. */
 void nami_exec_wait(nami_exec *e, const nami_awaited *w);
 
-/* Wait until the backend has done all that was launched. Local. */
+/* Wait until the backend has done all that was launched for computation. Local. */
 void nami_exec_finish_lane(nami_exec *e);
+
+/* --- timing.c --- */
+
+/* Time what is launched between begin and end; `last` is a mark behind it (0 on a host backend). A device's times
+ * become known later: nami_timing_progress takes note of those that are; waits are the gaps between them. Local. */
+nami_timer nami_timing_begin(nami_exec *e);
+void nami_timing_end(nami_exec *e, nami_timer t, nami_action a, nami_phase phase,
+                     nami_event last);
+void nami_timing_progress(nami_exec *e);
 
 /* --- message.c --- */
 
@@ -146,6 +192,11 @@ void nami_exec_update(nami_exec *e, int local);
 
 /* Rebuild the packed weights of all stages. Local. */
 void nami_exec_pack(nami_exec *e);
+
+/* --- array.c --- */
+
+/* Values change: shadows handed out are old. Local. */
+void nami_exec_forget(nami_exec *e);
 
 /* --- step.c --- */
 

@@ -62,13 +62,16 @@ static double flops_of(const nami_graph *g, nami_kind kind)
     return kind == NAMI_BI ? input : kind == NAMI_BW ? weight : input + weight;
 }
 
-static void note(nami_exec *e, const nami_task *task, nami_phase phase, double start)
+/* A mark behind what was launched; the buffers of `task` are in use until then. */
+static nami_event mark_behind(nami_exec *e, const nami_task *task)
 {
-    double end = nami_now();
-    nami_action a = task->action;
-    nami_prof_add(e->config.prof, phase, start, end);
-    if (e->train)
-        nami_prof_mark(e->config.prof, a.kind, a.stage, a.unit, start, end);
+    const int used[] = {task->in, task->out, task->dout, task->din};
+    nami_event last = nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE);
+    for (int i = 0; i < 4; i++) {
+        if (used[i] >= 0)
+            e->message[used[i]].busy = last;
+    }
+    return last;
 }
 
 static void compute(nami_exec *e, const nami_task *task)
@@ -82,7 +85,7 @@ static void compute(nami_exec *e, const nami_task *task)
     nami_message_wait(e, task->din);
     if (e->train && !e->counted && t->stage == e->config.layout->train.place.stages - 1)
         nami_counts_wait(e);
-    double start = nami_now();
+    nami_timer timer = nami_timing_begin(e);
     if (adds)
         nami_sums_open(e, task->local);
     const nami_graph *g = e->train ? t->train : t->evaluate;
@@ -94,7 +97,8 @@ static void compute(nami_exec *e, const nami_task *task)
     if (adds)
         nami_sums_close(e, task->local);
     e->config.prof->flops += flops_of(g, kind);
-    note(e, task, computing[kind].phase, start);
+    nami_timing_end(e, timer, task->action, computing[kind].phase,
+                    mark_behind(e, task));
 }
 
 static void communicate(nami_exec *e, const nami_task *task)
@@ -109,9 +113,10 @@ static void communicate(nami_exec *e, const nami_task *task)
 
 static void reduce(nami_exec *e, const nami_task *task)
 {
-    double start = nami_now();
+    nami_timer timer = nami_timing_begin(e);
     nami_sums_reduce(e, task->local);
-    note(e, task, NAMI_PHASE_REDUCE, start);
+    nami_timing_end(e, timer, task->action, NAMI_PHASE_REDUCE,
+                    e->sums[task->local].copied);
 }
 
 /* The first update of the list waits for what all of them need. */
@@ -121,9 +126,9 @@ static void update(nami_exec *e, const nami_task *task)
         nami_exec_settle(e);
     if (e->status != NAMI_OK)
         return;
-    double start = nami_now();
+    nami_timer timer = nami_timing_begin(e);
     nami_exec_update(e, task->local);
-    note(e, task, NAMI_PHASE_UPDATE, start);
+    nami_timing_end(e, timer, task->action, NAMI_PHASE_UPDATE, mark_behind(e, task));
 }
 
 static void carry_out(nami_exec *e, const nami_task *task)
@@ -159,11 +164,11 @@ static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
             e->host_targets[i] = -1;
     }
     if (e->tokens != e->host_tokens)
-        nami_backend_copy(e->config.backend, 0, e->tokens, e->host_tokens,
-                          e->share.tokens);
+        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->tokens,
+                          e->host_tokens, e->share.tokens);
     if (e->targets != e->host_targets)
-        nami_backend_copy(e->config.backend, 0, e->targets, e->host_targets,
-                          e->share.targets);
+        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->targets,
+                          e->host_targets, e->share.targets);
     return NAMI_OK;
 }
 
@@ -179,6 +184,8 @@ static void begin(nami_exec *e, int64_t number, int64_t samples,
     }
     nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
     e->step = number;
+    e->idle = nami_now();
+    e->reached = e->started = 0;
     e->counted = e->settled = false;
     e->status = NAMI_OK;
     e->result = (nami_exec_result){0};
@@ -199,6 +206,8 @@ static void run_list(nami_exec *e, const nami_route *route, int pending)
         nami_message_wait(e, b);
     if (!e->settled)
         nami_exec_settle(e);
+    nami_exec_finish_lane(e);
+    nami_timing_progress(e);
     NAMI_CHECK(nami_comm_pending(e->config.comm) == pending);
 }
 
@@ -209,14 +218,18 @@ nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
     nami_prof_begin(prof);
     e->train = true;
     e->rate = rate;
+    nami_exec_forget(e);
     int pending = nami_comm_pending(e->config.comm);
     begin(e, step, e->config.layout->batch, source);
     run_list(e, e->share.train, pending);
     *out = e->result;
     if (e->status != NAMI_OK)
         return e->status;
-    double start = nami_now();
+    nami_timer timer = nami_timing_begin(e);
     nami_exec_pack(e);
+    double start = e->config.backend->host
+                       ? timer.start
+                       : nami_backend_moment(e->config.backend, timer.first);
     nami_prof_add(prof, NAMI_PHASE_UPDATE, start, nami_now());
     return NAMI_OK;
 }

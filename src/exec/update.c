@@ -62,34 +62,46 @@ void nami_counts_wait(nami_exec *e)
 /* --- losses and squares --- */
 
 /* Each parameter's squares come from the owner of its first use in the first replica. */
-static void put_squares(nami_exec *e)
+static bool gives_squares(const nami_exec *e, const nami_share_param *h)
+{
+    return e->train && h->owner && e->replica == 0;
+}
+
+static void launch_squares(nami_exec *e)
 {
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
-        if (h->owner && e->replica == 0)
-            nami_optim_squares(e->config.backend, 0, &e->kernels[i],
+        if (gives_squares(e, h))
+            nami_optim_squares(e->config.backend, NAMI_LANE_COMPUTE, &e->kernels[i],
                                e->config.layout->wide, h->count, nami_sums_of(e, i),
                                &e->squares[i]);
     }
-    nami_exec_finish_lane(e);
-    for (int i = 0; i < e->share.params; i++) {
-        const nami_share_param *h = &e->share.param[i];
-        if (h->owner && e->replica == 0)
-            squares_of(e)[h->param] = e->squares[i];
-    }
 }
 
-static void put_losses(nami_exec *e)
+/* Bring losses and squares to the host. */
+static void fetch(nami_exec *e)
+{
+    nami_backend *b = e->config.backend;
+    if (!b->host && e->share.squares > 0)
+        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_squares, e->squares,
+                          e->share.squares);
+    if (!b->host && e->share.losses > 0)
+        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_losses, e->losses,
+                          e->share.losses);
+    nami_exec_finish_lane(e);
+}
+
+/* What this rank has to tell the others. */
+static void put(nami_exec *e)
 {
     int64_t samples = nami_exec_samples(e), first = e->replica * samples;
-    if (e->losses == NULL)
-        return;
-    if (e->host_losses != e->losses)
-        nami_backend_copy(e->config.backend, 0, e->host_losses, e->losses,
-                          (size_t)samples * sizeof(double));
-    nami_exec_finish_lane(e);
-    for (int64_t i = 0; i < samples; i++)
+    for (int64_t i = 0; e->share.losses > 0 && i < samples; i++)
         e->merge[first + i] = e->host_losses[i];
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (gives_squares(e, h))
+            squares_of(e)[h->param] = e->host_squares[i];
+    }
 }
 
 static bool merge_ready(nami_exec *e, int number)
@@ -109,12 +121,13 @@ static void merge_all(nami_exec *e)
 {
     int count = (int)e->config.layout->batch + e->config.model->params;
     double start = nami_now();
+    launch_squares(e);
+    fetch(e);
     for (int i = 0; i < count; i++)
         e->merge[i] = 0;
-    put_losses(e);
-    if (e->train)
-        put_squares(e);
-    nami_prof_add(e->config.prof, NAMI_PHASE_UPDATE, start, nami_now());
+    put(e);
+    if (e->config.backend->host)
+        nami_prof_add(e->config.prof, NAMI_PHASE_UPDATE, start, nami_now());
     e->merging = nami_comm_merge(e->config.comm, e->merge, count);
     nami_exec_wait(e, &(nami_awaited){.ready = merge_ready,
                                       .describe = describe_merge,
@@ -176,8 +189,9 @@ void nami_exec_update(nami_exec *e, int local)
                                 .v =
                                     e->share.states > 1 ? m + e->share.parameter : NULL,
                                 .g = nami_sums_of(e, i)};
-        nami_optim_update(e->config.optim, e->config.backend, 0, &e->kernels[i],
-                          e->config.layout->wide, &item, e->rate, e->clip, e->step);
+        nami_optim_update(e->config.optim, e->config.backend, NAMI_LANE_COMPUTE,
+                          &e->kernels[i], e->config.layout->wide, &item, e->rate,
+                          e->clip, e->step);
         nami_exec_progress(e);
     }
 }

@@ -7,10 +7,12 @@
 void nami_exec_progress(nami_exec *e)
 {
     nami_comm_progress(e->config.comm);
-    if (e->reducer != NULL)
+    if (e->reducer != NULL || !e->config.backend->host)
         (void)nami_sums_progress(e);
-    if (!e->config.backend->host)
+    if (!e->config.backend->host) {
         nami_message_progress(e);
+        nami_timing_progress(e);
+    }
 }
 
 static _Noreturn void stalled(const nami_exec *e, const nami_awaited *w)
@@ -54,20 +56,27 @@ void nami_exec_wait(nami_exec *e, const nami_awaited *w)
         return;
     double start = nami_now();
     wait_longer(e, w, start);
-    nami_prof_add(e->config.prof, w->phase, start, nami_now());
+    if (e->config.backend
+            ->host) /* of a device it is the gaps that count, see timing.c */
+        nami_prof_add(e->config.prof, w->phase, start, nami_now());
 }
 
-/* A lane works in order: when a last small piece of work is done, all is. */
-static nami_event lane_event(nami_exec *e)
+static bool lane_ready(nami_exec *e, int number)
 {
-    if (e->config.backend->host)
-        return 0;
-    return nami_backend_zero(e->config.backend, 0, e->transient, 1);
+    (void)number;
+    return nami_backend_done(e->config.backend, e->lane_end);
+}
+
+static void describe_lane(const nami_exec *e, int number, nami_text *out)
+{
+    (void)number;
+    nami_text_add(out, "its %s device", e->config.backend->type->name);
 }
 
 void nami_exec_finish_lane(nami_exec *e)
 {
-    nami_event event = lane_event(e);
-    while (!nami_backend_done(e->config.backend, event))
-        nami_exec_progress(e);
+    e->lane_end = nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE);
+    nami_exec_wait(e, &(nami_awaited){.ready = lane_ready,
+                                      .describe = describe_lane,
+                                      .phase = NAMI_PHASE_WAIT});
 }

@@ -3,8 +3,10 @@
  * is done each time somebody asks whether an event is over. Whoever reads without waiting reads old values. */
 #include "tiny.h"
 
+#include "backend/emu/options.h"
+
 typedef struct work {
-    enum { COPY, ZERO, LAUNCH } what;
+    enum { COPY, ZERO, LAUNCH, MARK } what;
     void *to;
     const void *from;
     size_t bytes;
@@ -35,7 +37,7 @@ static void work_off(late *l)
         memcpy(w->to, w->from, w->bytes);
     else if (w->what == ZERO && w->bytes > 0)
         memset(w->to, 0, w->bytes);
-    else if (w->what != COPY && w->what != ZERO)
+    else if (w->what == LAUNCH)
         nami_backend_launch(l->inner, 0, w->prepared, &w->args);
 }
 
@@ -54,6 +56,18 @@ static bool late_done(nami_backend *b, nami_event e)
     if (l->first < e)
         work_off(l);
     return l->first >= e;
+}
+
+static nami_event late_mark(nami_backend *b, int lane)
+{
+    (void)lane;
+    return put(b, &(work){.what = MARK});
+}
+
+static double late_moment(nami_backend *b, nami_event mark)
+{
+    (void)b;
+    return (double)mark * 1e-6;
 }
 
 static void *late_alloc(nami_backend *b, nami_tag tag, size_t bytes)
@@ -134,7 +148,9 @@ static const nami_backend_type late_type = {.name = "late",
                                             .zero = late_zero,
                                             .prepare = late_prepare,
                                             .launch = late_launch,
-                                            .done = late_done};
+                                            .done = late_done,
+                                            .mark = late_mark,
+                                            .moment = late_moment};
 
 static nami_status late_open(const char *name, int threads, nami_dtype act,
                              nami_backend **out)
@@ -161,14 +177,28 @@ static void late_close(nami_backend *b)
     free(b);
 }
 
-static void check(const tiny_problem *p)
+/* The imitated device of the program, with copies that take their time and delays at random. */
+static nami_status emu_open(const char *name, int threads, nami_dtype act,
+                            nami_backend **out)
+{
+    nami_emu_options emu = {.delegate = strcmp(name, "cpu") == 0,
+                            .memory = 64,
+                            .copy_latency = 20e-6,
+                            .jitter = 20e-6,
+                            .seed = 3};
+    nami_backend_config c = {
+        .threads = threads, .act = act, .number = (uint64_t)rank, .emu = &emu};
+    return nami_backend_open_with("emu", &c, out);
+}
+
+static void check(const tiny_problem *p, bool emu)
 {
     static const char *const schedule[] = {"gpipe", "dapple", "interleaved", "hanayo"};
     tiny_open = nami_backend_open;
     tiny_close = nami_backend_close;
     tiny_outcome want = tiny_reference(p);
-    tiny_open = late_open;
-    tiny_close = late_close;
+    tiny_open = emu ? emu_open : late_open;
+    tiny_close = emu ? nami_backend_close : late_close;
     for (int d = 1; d <= size && size % d == 0; d *= 2) {
         for (int i = 0; i < 4; i++) {
             tiny_way w = {.schedule = schedule[i],
@@ -182,29 +212,44 @@ static void check(const tiny_problem *p)
     }
 }
 
+static const tiny_problem basis = {.backend = "ref",
+                                   .act = NAMI_F32,
+                                   .tied = true,
+                                   .recompute = true,
+                                   .dropout = 0.1,
+                                   .clip = 0.5,
+                                   .batch = 8,
+                                   .micros = 4,
+                                   .partials = 4,
+                                   .optimizer = NAMI_OPTIMIZER_ADAMW,
+                                   .steps = 4};
+
+static void check_kinds(bool emu)
+{
+    tiny_problem p = basis;
+    check(&p, emu);
+    p.tied = false;
+    p.act = NAMI_BF16;
+    p.backend = emu ? "cpu" : "ref";
+    check(&p, emu);
+}
+
 static void test_late(void **state)
 {
     (void)state;
-    tiny_problem p = {.backend = "ref",
-                      .act = NAMI_F32,
-                      .tied = true,
-                      .recompute = true,
-                      .dropout = 0.1,
-                      .clip = 0.5,
-                      .batch = 8,
-                      .micros = 4,
-                      .partials = 4,
-                      .optimizer = NAMI_OPTIMIZER_ADAMW,
-                      .steps = 4};
-    check(&p);
-    p.tied = false;
-    p.act = NAMI_BF16;
-    check(&p);
+    check_kinds(false);
+}
+
+static void test_emu(void **state)
+{
+    (void)state;
+    check_kinds(true);
 }
 
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_late)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_late),
+                                       cmocka_unit_test(test_emu)};
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -10,6 +10,11 @@ static const tiny_way ways[] = {
     {.schedule = "hanayo", .waves = 2, .chunks = 1},
     {.schedule = "hanayo-paper", .waves = 1, .chunks = 1},
     {.schedule = "hanayo-paper", .waves = 2, .chunks = 1},
+    {.schedule = "hanayo-zb", .waves = 1, .chunks = 1},
+    {.schedule = "hanayo-zb", .waves = 2, .chunks = 1},
+    {.schedule = "zb-h1", .waves = 1, .chunks = 1},
+    {.schedule = "zb-h2", .waves = 1, .chunks = 1},
+    {.schedule = "zb-v", .waves = 1, .chunks = 1},
 };
 
 static void print_way(const tiny_problem *p, const tiny_way *w)
@@ -24,17 +29,20 @@ static void print_way(const tiny_problem *p, const tiny_way *w)
                w->replicas, w->waves, w->chunks);
 }
 
-/* Whether the layout promises the bits of one replica. */
-static bool promised(const tiny_problem *p, const tiny_way *w)
+typedef enum promise { REFUSED, CLOSE, EXACT } promise;
+
+/* What the layout promises: the bits of one replica, the same to rounding, or nothing: the schedule does not admit M. */
+static promise promised(const tiny_problem *p, const tiny_way *w)
 {
     char text[256];
     nami_layout layout;
     nami_model *m = tiny_model(p);
-    assert_ok(tiny_layout(p, w, m, &layout));
-    bool exact = nami_layout_exact(&layout, text);
+    bool admitted = tiny_layout(p, w, m, &layout) == NAMI_OK;
+    nami_fail_clear();
+    bool exact = admitted && nami_layout_exact(&layout, text);
     nami_layout_free(&layout);
     nami_model_free(m);
-    return exact;
+    return exact ? EXACT : admitted ? CLOSE : REFUSED;
 }
 
 static bool close(double a, double b)
@@ -45,9 +53,14 @@ static bool close(double a, double b)
 
 static void compare(const tiny_problem *p, const tiny_way *w, const tiny_outcome *want)
 {
+    promise given = promised(p, w);
+    if (given == REFUSED) {
+        assert_true(strncmp(w->schedule, "zb-", 3) == 0); /* the others admit every M */
+        return;
+    }
     tiny_outcome got = tiny_run(world, p, w);
     bool same = memcmp(&got, want, sizeof got) == 0;
-    if (!promised(p, w)) {
+    if (given == CLOSE) {
         for (int i = 0; i < p->steps; i++)
             assert_true(close(got.loss[i], want->loss[i]));
         return;
@@ -65,8 +78,8 @@ static void compare(const tiny_problem *p, const tiny_way *w, const tiny_outcome
     assert_true(same);
 }
 
-/* All ways on the ranks there are, for one problem. */
-static void compare_all(const tiny_problem *p)
+/* Ways `first`, first + every, ... on the ranks there are, for one problem. */
+static void compare_some(const tiny_problem *p, size_t first, size_t every)
 {
     tiny_outcome want = tiny_reference(p);
     assert_true(want.loss[p->steps - 1] <
@@ -75,7 +88,7 @@ static void compare_all(const tiny_problem *p)
     for (int d = 1; d <= size; d++) {
         if (size % d != 0 || p->partials % d != 0)
             continue;
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        for (size_t i = first; i < sizeof ways / sizeof *ways; i += every) {
             tiny_way w = ways[i];
             w.positions = size / d;
             w.replicas = d;
@@ -83,6 +96,11 @@ static void compare_all(const tiny_problem *p)
             same.recompute = !same.recompute; /* changes no bit either */
         }
     }
+}
+
+static void compare_all(const tiny_problem *p)
+{
+    compare_some(p, 0, 1);
 }
 
 static const tiny_problem basis = {.backend = "ref",
@@ -127,7 +145,7 @@ static void test_counts(void **state)
         p.micros = count[i][0];
         p.partials = count[i][1];
         p.batch = 2 * p.micros;
-        compare_all(&p);
+        compare_some(&p, i % 3, 3);
     }
 }
 
