@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* test_emu.c - on a device with lanes, costs and delays of its own, every schedule gives the bits of one rank of the
+ * reference: no host memory is touched by the device or the other way round, nothing is read too early, nothing hangs.
+ * NAMI_TEST_LONG=1 tries hundreds of seeds. */
+#include "tiny.h"
+
+#include <math.h>
+
+#include "backend/emu/options.h"
+#include "exec/route.h"
+
+static nami_emu_options options;
+
+static nami_status open_emu(const char *name, int threads, nami_dtype act,
+                            nami_backend **out)
+{
+    (void)name;
+    return nami_backend_open_with(
+        "emu",
+        &(nami_backend_config){
+            .threads = threads, .act = act, .number = (uint64_t)rank, .emu = &options},
+        out);
+}
+
+static const tiny_problem basis = {.backend = "ref",
+                                   .act = NAMI_F32,
+                                   .tied = true,
+                                   .dropout = 0.1,
+                                   .clip = 0.5,
+                                   .batch = 8,
+                                   .micros = 8,
+                                   .partials = 1,
+                                   .optimizer = NAMI_OPTIMIZER_ADAMW,
+                                   .steps = 2};
+
+static bool close_to(double a, double b)
+{
+    return fabs(a - b) <= 1e-5 * fabs(b);
+}
+
+/* Whether the way can be run at all, and whether it promises the same bits. */
+static bool runs(const tiny_problem *p, const tiny_way *w, bool *exact)
+{
+    char text[256];
+    nami_layout layout;
+    nami_model *m = tiny_model(p);
+    bool can = tiny_layout(p, w, m, &layout) == NAMI_OK;
+    if (can) { /* the executor may refuse what can be planned */
+        nami_route *route = calloc((size_t)w->positions, sizeof *route);
+        can = nami_routes_make(&layout.train, route) == NAMI_OK;
+        nami_routes_free(route, w->positions);
+        free(route);
+        *exact = nami_layout_exact(&layout, text);
+    }
+    nami_fail_clear();
+    nami_layout_free(&layout);
+    nami_model_free(m);
+    return can;
+}
+
+/* Whether the way can be run; then its outcome is the one wanted. */
+static bool same(const tiny_problem *p, const tiny_way *w, const tiny_outcome *want)
+{
+    bool exact;
+    if (!runs(p, w, &exact))
+        return false;
+    const tiny_outcome got = tiny_run(world, p, w);
+    bool good = exact ? memcmp(&got, want, sizeof got) == 0 : true;
+    for (int i = 0; i < p->steps; i++)
+        good = good && close_to(got.loss[i], want->loss[i]);
+    if (!good)
+        print_error("rank %d: %s P %d D %d seed %lld: loss %a, expected %a\n", rank,
+                    w->schedule, w->positions, w->replicas, (long long)options.seed,
+                    got.loss[p->steps - 1], want->loss[p->steps - 1]);
+    assert_true(good);
+    return true;
+}
+
+/* Every schedule at every number of replicas; how many runs there were. */
+static int all_ways(const tiny_problem *p, const tiny_outcome *want)
+{
+    int count = 0;
+    for (int d = 1; d <= size; d++)
+        for (int i = 0; i < nami_presets() && size % d == 0; i++) {
+            const tiny_way w = {.schedule = nami_preset_at(i)->name,
+                                .positions = size / d,
+                                .replicas = d,
+                                .waves = 1,
+                                .chunks = 2};
+            count += same(p, &w, want);
+        }
+    return count;
+}
+
+static tiny_outcome reference(const tiny_problem *p)
+{
+    tiny_open = nami_backend_open;
+    const tiny_outcome want = tiny_reference(p);
+    tiny_open = open_emu;
+    assert_ok(nami_option_defaults(&nami_emu_option_table, &options));
+    return want;
+}
+
+static void test_equal(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    tiny_outcome want = reference(&p);
+    assert_in_range(all_ways(&p, &want), 9, 1000);
+    options.copy_latency = 50e-6; /* messages take their time on the device, too */
+    options.copy_bandwidth = 1e8;
+    p.recompute = true;
+    p.tied = false;
+    p.partials = 4;
+    p.act = NAMI_BF16;
+    want = reference(&p);
+    assert_in_range(all_ways(&p, &want), 4, 1000);
+}
+
+/* The fast kernels behind the same wall. */
+static void test_cpu(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    p.backend = "cpu";
+    tiny_outcome want = reference(&p);
+    options.delegate = 1;
+    assert_in_range(all_ways(&p, &want), 9, 1000);
+}
+
+static void test_seeds(void **state)
+{
+    (void)state;
+    const char *wish = getenv("NAMI_TEST_LONG");
+    const int seeds = size == 1 ? 1 : wish && atoi(wish) > 0 ? 300 : 10;
+    const int64_t first = (int64_t)nami_test_seed(1);
+    const tiny_problem p = basis;
+    const tiny_outcome want = reference(&p);
+    for (int s = 0; s < seeds; s++) {
+        options.seed = first + s;
+        options.jitter = s % 3 == 0 ? 10e-6 : s % 3 == 1 ? 40e-6 : 150e-6;
+        for (int i = 0; i < nami_presets(); i++) {
+            const int d = (s + i) % 2 == 0 && size % 2 == 0 ? 2 : 1;
+            const tiny_way w = {.schedule = nami_preset_at(i)->name,
+                                .positions = size / d,
+                                .replicas = d,
+                                .waves = 1,
+                                .chunks = 2};
+            (void)same(&p, &w, &want);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    mpi_test_open(&argc, &argv);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal),
+                                       cmocka_unit_test(test_cpu),
+                                       cmocka_unit_test(test_seeds)};
+    return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
+}
