@@ -24,8 +24,26 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"gpt2", {0, 12, 768, 12, 1024, 50257, true, true}, 4, 256},
-    {"bytes", {0, 6, 384, 6, 256, 256, true, true}, 8, 256},
+    {.name = "gpt2",
+     .model = {.layers = 12,
+               .width = 768,
+               .heads = 12,
+               .context = 1024,
+               .vocabulary = 50257,
+               .tied = true,
+               .bias = true},
+     .batch = 4,
+     .time = 256},
+    {.name = "bytes",
+     .model = {.layers = 6,
+               .width = 384,
+               .heads = 6,
+               .context = 256,
+               .vocabulary = 256,
+               .tied = true,
+               .bias = true},
+     .batch = 8,
+     .time = 256},
 };
 
 /* Time and work of one operator's pass. */

@@ -8,6 +8,7 @@ Debian's PyTorch takes BLAS from the system: fast only with OpenMP's OpenBLAS an
 instead of given back to the system. When started plainly the program starts itself again that way, with
 
   LD_PRELOAD=.../openblas-openmp/libopenblas.so.0  MALLOC_TOP_PAD_=256M  MALLOC_MMAP_MAX_=0  MALLOC_TRIM_THRESHOLD_=off
+  OPENBLAS_CORETYPE=SkylakeX (with AVX-512) or Haswell (with AVX2): OpenBLAS 0.3.21 takes newer processors for old ones
 
 and says whether it found the library (package libopenblas0-openmp). --plain measures it as installed.
 """
@@ -23,6 +24,13 @@ SHAPES = {"gpt2": (dict(layers=12, width=768, heads=12, context=1024, vocabulary
           "bytes": (dict(layers=6, width=384, heads=6, context=256, vocabulary=256), 8, 256)}
 
 
+def core_type():
+    """The newest kernels of OpenBLAS that this processor can run."""
+    with open("/proc/cpuinfo", encoding="ascii") as f:
+        flags = next((line for line in f if line.startswith("flags")), "").split()
+    return "SkylakeX" if "avx512vl" in flags else "Haswell" if "avx2" in flags else ""
+
+
 def start_again(threads):
     """The same program under the tuned environment; does not return."""
     found = glob.glob("/usr/lib/*/openblas-openmp/libopenblas.so.0")
@@ -30,6 +38,8 @@ def start_again(threads):
                OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true",
                MALLOC_TOP_PAD_=str(256 << 20), MALLOC_MMAP_MAX_="0",
                MALLOC_TRIM_THRESHOLD_=str(1 << 40))
+    if "OPENBLAS_CORETYPE" not in env:
+        env["OPENBLAS_CORETYPE"] = core_type()
     if found:
         env["LD_PRELOAD"] = found[0]
     bound = ["--threads", str(threads)]  # a bound process would count its own core alone
