@@ -108,11 +108,11 @@ static bool is_linear(nami_kernel k)
 }
 
 /* Room for the partial sums of a kernel that adds them in order, NULL when it has none. */
-static double *partials(nami_kernel k, const void *args)
+static double *partials(nami_kernel k, const void *args, int threads)
 {
     size_t count = 0;
     if (k == NAMI_XENT_F)
-        count = nami_cpu_xent_partials(args);
+        count = nami_cpu_xent_partials(args, threads);
     if (k == NAMI_SQUARES)
         count = nami_cpu_squares_partials(args);
     return count ? nami_calloc(NAMI_MEM_OTHER, count, sizeof(double)) : NULL;
@@ -123,7 +123,7 @@ static void own_prepare(const nami_backend *b, nami_kernel k, const void *args,
 {
     nami_cpu_plan *plan = out->data;
     plan->kernel = cpu_kernels[k];
-    plan->partial = partials(k, args);
+    plan->partial = partials(k, args, b->threads);
     if (plan->kernel && plan->kernel->scratch)
         plan->scratch_each = (plan->kernel->scratch(args) + 63) / 64 * 64;
     out->scratch = plan->scratch_each * (size_t)b->threads;

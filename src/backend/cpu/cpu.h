@@ -48,7 +48,7 @@ void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,
                             const nami_arg_linear *a);
 
 /* Kernels whose results are sums over blocks: XENT_F and SQUARES. Local. */
-size_t nami_cpu_xent_partials(const nami_arg_xent *a);
+size_t nami_cpu_xent_partials(const nami_arg_xent *a, int threads);
 void nami_cpu_xent_launch(nami_backend *b, const nami_cpu_plan *p,
                           const nami_arg_xent *a);
 size_t nami_cpu_squares_partials(const nami_arg_vector *a);

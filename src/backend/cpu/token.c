@@ -98,73 +98,81 @@ NAMI_INLINE float row_top(nami_dtype act, const void *x, int64_t at, int64_t wid
     for (int v = 0; v < 4; v++)
         t[v] = nami_vset(-INFINITY);
     int64_t c = 0;
-    for (; c + 4 * NAMI_VL <= width; c += 4 * NAMI_VL)
+    const int64_t size = act == NAMI_F32 ? 4 : 2;
+    for (; c + 4 * NAMI_VL <= width; c += 4 * NAMI_VL) {
+        nami_vahead((const char *)x + (at + c) * size, 4 * NAMI_VL * size);
         for (int v = 0; v < 4; v++)
             t[v] = nami_vmax(nami_vload(act, x, at + c + v * NAMI_VL), t[v]);
+    }
     float top = nami_vtop(nami_vmax(nami_vmax(t[0], t[1]), nami_vmax(t[2], t[3])));
     for (; c < width; c++)
         top = fmaxf(top, nami_vload_part(act, x, at + c, 1)[0]);
     return top;
 }
 
-/* Sum of e^(x - top) over a row. */
+/* e^(x - top) of a row into `e`, whole vectors; returns their sum. */
 NAMI_INLINE float row_exp_sum(nami_dtype act, const void *x, int64_t at, int64_t width,
-                              float top)
+                              float top, float *e)
 {
     nami_vf s[2] = {{0}};
     int64_t c = 0;
     for (; c + 2 * NAMI_VL <= width; c += 2 * NAMI_VL)
-        for (int v = 0; v < 2; v++)
-            s[v] += nami_vexp(nami_vload(act, x, at + c + v * NAMI_VL) - top);
-    float rest = 0;
-    for (; c < width; c++)
-        rest += nami_vexp(nami_vload_part(act, x, at + c, 1) - top)[0];
-    return nami_vsum(s[0] + s[1]) + rest;
+        for (int v = 0; v < 2; v++) {
+            const nami_vf y = nami_vexp(nami_vload(act, x, at + c + v * NAMI_VL) - top);
+            s[v] += y;
+            nami_vstore(NAMI_F32, e, c + v * NAMI_VL, y);
+        }
+    for (; c < width; c += NAMI_VL) {
+        const int64_t lanes = width - c < NAMI_VL ? width - c : NAMI_VL;
+        const nami_vf y =
+            nami_vfirst(nami_vexp(nami_vget(act, x, at + c, width - c) - top), lanes);
+        s[0] += y;
+        nami_vstore(NAMI_F32, e, c, y);
+    }
+    return nami_vsum(s[0] + s[1]);
 }
 
-/* logits = scale (softmax - onehot); all zero where the position does not count. */
+/* logits = scale (e / sum - onehot); all zero where the position does not count. */
 NAMI_INLINE void row_gradient(nami_dtype act, const nami_arg_xent *a, int64_t n,
-                              float lse)
+                              const float *e, float sum)
 {
     const int64_t width = a->vocabulary, at = n * width, target = a->target[n];
-    const float scale = (float)a->scale;
+    const size_t size = nami_dtype_size(act);
+    const float scale = (float)a->scale, factor = scale / sum;
     if (target < 0) {
-        memset((char *)a->logits + (size_t)at * nami_dtype_size(act), 0,
-               (size_t)width * nami_dtype_size(act));
+        memset((char *)a->logits + (size_t)at * size, 0, (size_t)width * size);
         return;
     }
-    const float p = nami_vexp(nami_vload_part(act, a->logits, at + target, 1) - lse)[0];
     for (int64_t c = 0; c < width; c += NAMI_VL)
-        nami_vput(act, a->logits, at + c,
-                  scale * nami_vexp(nami_vget(act, a->logits, at + c, width - c) - lse),
+        nami_vput(act, a->logits, at + c, factor * nami_vload(NAMI_F32, e, c),
                   width - c);
-    nami_vstore_part(act, a->logits, at + target, nami_vset(scale * (p - 1)), 1);
+    nami_vstore_part(act, a->logits, at + target,
+                     nami_vset(scale * (e[target] / sum - 1)), 1);
 }
 
 NAMI_INLINE void xent_body(nami_dtype act, const xent_job *j, int64_t first,
-                           int64_t end)
+                           int64_t end, float *e)
 {
     const nami_arg_xent *a = j->a;
     for (int64_t n = first; n < end; n++) {
         const int64_t at = n * a->vocabulary, target = a->target[n];
         const float top = row_top(act, a->logits, at, a->vocabulary);
-        const float sum = row_exp_sum(act, a->logits, at, a->vocabulary, top);
+        const float sum = row_exp_sum(act, a->logits, at, a->vocabulary, top, e);
         const double lse = (double)top + log((double)sum);
         j->row[n] =
             target < 0 ? 0 : lse - nami_vload_part(act, a->logits, at + target, 1)[0];
         if (a->gradient)
-            row_gradient(act, a, n, (float)lse);
+            row_gradient(act, a, n, e, sum);
     }
 }
 
 static void xent_range(const void *args, int64_t first, int64_t end, void *scratch)
 {
-    (void)scratch;
     const xent_job *j = args;
     if (j->a->act == NAMI_F32)
-        xent_body(NAMI_F32, j, first, end);
+        xent_body(NAMI_F32, j, first, end, scratch);
     else
-        xent_body(NAMI_BF16, j, first, end);
+        xent_body(NAMI_BF16, j, first, end, scratch);
 }
 
 static int64_t xent_rows(const void *args)
@@ -182,16 +190,23 @@ static int64_t xent_grain(const void *args)
 static const nami_cpu_kernel xent_kernel = {
     .range = xent_range, .units = xent_rows, .grain = xent_grain};
 
-size_t nami_cpu_xent_partials(const nami_arg_xent *a)
+/* Doubles that hold one row of floats in whole cache lines and vectors. */
+static size_t row_doubles(const nami_arg_xent *a)
 {
-    return (size_t)(a->batch * a->time);
+    return (size_t)(a->vocabulary + 31) / 16 * 8;
+}
+
+size_t nami_cpu_xent_partials(const nami_arg_xent *a, int threads)
+{
+    return (size_t)(a->batch * a->time) + (size_t)threads * row_doubles(a);
 }
 
 void nami_cpu_xent_launch(nami_backend *b, const nami_cpu_plan *p,
                           const nami_arg_xent *a)
 {
     const xent_job job = {.a = a, .row = p->partial};
-    nami_cpu_run(b, &xent_kernel, &job, NULL, 0);
+    nami_cpu_run(b, &xent_kernel, &job, p->partial + a->batch * a->time,
+                 row_doubles(a) * 8);
     for (int64_t s = 0; s < a->batch; s++) {
         a->loss[s] = 0;
         for (int64_t t = 0; t < a->time; t++)

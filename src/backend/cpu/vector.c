@@ -47,22 +47,38 @@ typedef struct squares_job {
     double *block;
 } squares_job;
 
-enum { CHAINS = 64 }; /* sums side by side in one block: fixed, so that the order is */
+enum {
+    PAIRS = NAMI_VL / 2, /* doubles in a vector */
+    CHAINS = 8,          /* vectors of sums side by side: fixed, so that the order is */
+    STEP = CHAINS * PAIRS /* elements */
+};
+
+typedef float part __attribute__((vector_size(4 * PAIRS)));
+typedef double sums __attribute__((vector_size(8 * PAIRS)));
 
 static double block_squares(const float *x, int64_t n)
 {
-    double sum[CHAINS] = {0};
+    sums sum[CHAINS] = {{0}};
+    double rest = 0;
     int64_t i = 0;
-    for (; i + CHAINS <= n; i += CHAINS)
-#pragma omp simd
-        for (int c = 0; c < CHAINS; c++)
-            sum[c] += (double)x[i + c] * (double)x[i + c];
+    for (; i + STEP <= n; i += STEP) {
+        nami_vahead(x + i, STEP * 4);
+#pragma GCC unroll 8
+        for (int c = 0; c < CHAINS; c++) {
+            part f;
+            memcpy(&f, x + i + c * PAIRS, sizeof f);
+            const sums d = __builtin_convertvector(f, sums);
+            sum[c] += d * d;
+        }
+    }
     for (; i < n; i++)
-        sum[0] += (double)x[i] * (double)x[i];
+        rest += (double)x[i] * (double)x[i];
     for (int w = CHAINS / 2; w > 0; w /= 2)
         for (int c = 0; c < w; c++)
             sum[c] += sum[c + w];
-    return sum[0];
+    for (int c = 0; c < PAIRS; c++)
+        rest += sum[0][c];
+    return rest;
 }
 
 static void squares_range(const void *args, int64_t first, int64_t end, void *scratch)
