@@ -28,36 +28,48 @@ layout() {
     esac
 }
 
-killed=0 tries=0
-while [ $killed -lt $kills ] && [ $tries -lt $((3 * kills)) ]; do
-    tries=$((tries + 1))
+# last: the last step of the log, 0 when there is none
+last() {
+    losses cut 2>/dev/null | sed -n 's/^step \([0-9]*\) .*/\1/p' | tail -n 1 | grep . || echo 0
+}
+
+# begun: how many runs have begun to log
+begun() {
+    cat cut/log.jsonl 2>/dev/null | grep -c '"event":"\(start\|restart\)"'
+}
+
+killed=0 during=0
+while [ $killed -lt "$kills" ]; do
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
     # shellcheck disable=SC2046
     set -- $(layout $((seed / 65536 % 8)))
     ranks=$1
     shift
+    seed=$(((seed * 1103515245 + 12345) % 2147483648))
+    more=$((seed / 65536 % 24)) # steps until the kill; 0: while the run sets itself up
+    pause=$(awk -v s=$seed 'BEGIN { printf "%.3f", s % 997 / 997 * (int(s / 65536) % 24 ? 0.06 : 0.8) }')
+    runs=$(begun) first=$(last)
     # shellcheck disable=SC2086
     $NAMI_LAUNCH -n "$ranks" "$NAMI_PROGRAM" run deck.ini run.directory=cut train.eval_every=10 \
         checkpoint.every=3 "$@" >out 2>&1 </dev/null &
     launcher=$!
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    sleep "$(echo "$seed" | awk '{ printf "%.3f", 0.3 + ($1 / 65536 % 1000) / 1000 }')"
+    while [ $more -gt 0 ] && kill -0 $launcher 2>/dev/null; do
+        [ "$(begun)" -gt "$runs" ] && [ "$(last)" -ge $((first + more - 6)) ] && break
+        sleep 0.01
+    done
+    sleep "$pause"
     victims=$(below $launcher | awk '$2 ~ /^nami/ { print $1 }')
-    if [ -z "$victims" ]; then
-        wait $launcher
-        want 0 $? "finished before kill $killed"
-        break
-    fi
     # shellcheck disable=SC2086
     kill -9 $victims 2>/dev/null
     wait $launcher
     code=$?
     killed=$((killed + 1))
+    ls -A cut/checkpoints/ 2>/dev/null | grep -qv '^step-[0-9]*\.h5$' && during=$((during + 1))
     case $code in
-    2 | 3 | 4 | 5 | 6 | 70) want killed $code "kill $killed on $ranks ranks ($*)" ;;
+    0 | 2 | 3 | 4 | 5 | 6 | 7 | 70 | 76) want killed $code "kill $killed on $ranks ranks ($*)" ;;
     esac
 done
-echo "$killed kills in $tries runs"
+echo "$killed kills, $during of them left a half-written checkpoint"
 nami 2 run deck.ini run.directory=cut train.eval_every=10
 want 0 $? "the rest on 2 ranks"
 losses cut >cut.losses
