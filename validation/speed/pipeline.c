@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* pipeline.c - what a pipeline makes of its ranks: measured against the work each rank did and the schedule's bubble.
+/* pipeline.c - what a pipeline makes of its ranks: measured against the work each rank did and the simulated schedule.
  *
- * usage: mpiexec -n RANKS pipeline [gpt2|bytes|tiny] [f32|bf16] [schedule] [microbatches] [threads] [steps] [replicas] [waves]
+ * usage: mpiexec -n RANKS pipeline [gpt2|bytes|tiny|waits] [f32|bf16] [schedule] [microbatches] [threads] [steps] [replicas] [waves]
  *
  * Every rank is one position (or replica). Printed are, of the median step: seconds, the seconds each rank computed
- * (F, B), the share of ranks * step in which they did, and that share for positions of equal work without any cost of
- * messages: M / (M + P - 1) for one stage a position.
+ * (F, B), the share of ranks * step in which they did, and that share as simulated for positions of equal work and
+ * free messages. The shape "waits" computes nothing: blocks of set times on the imitated device, so that many
+ * positions run on few cores.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "exec/exec.h"
+#include "sim/sim.h"
 
 typedef struct shape {
     const char *name;
@@ -22,10 +24,30 @@ typedef struct shape {
     int64_t micro, time; /* samples of a micro-batch, tokens of a sample */
 } shape;
 
+static char WAIT[] = "1ms"; /* of every pass of every block */
+
+#define GPT(l, c, h, t, v)                                                             \
+    {                                                                                  \
+        .layers = l, .width = c, .heads = h, .context = t, .vocabulary = v,            \
+        .tied = true, .bias = true                                                     \
+    }
+
 static const shape shapes[] = {
-    {"gpt2", {0, 12, 768, 12, 1024, 50257, true, true}, 1, 256},
-    {"bytes", {0, 6, 384, 6, 256, 256, true, true}, 2, 256},
-    {"tiny", {0, 4, 128, 4, 64, 256, true, true}, 3, 64},
+    {"gpt2", GPT(12, 768, 12, 1024, 50257), 1, 256},
+    {"bytes", GPT(6, 384, 6, 256, 256), 2, 256},
+    {"tiny", GPT(4, 128, 4, 64, 256), 3, 64},
+    {"waits",
+     {.family = 1,
+      .layers = 48,
+      .width = 64,
+      .heads = 1,
+      .context = 16,
+      .vocabulary = 64,
+      .synthetic_forward = WAIT,
+      .synthetic_input = WAIT,
+      .synthetic_weight = WAIT},
+     1,
+     16},
 };
 
 enum { STEPS_MOST = 64, RANKS_MOST = 64 };
@@ -101,7 +123,8 @@ static void open_job(job *j, int argc, char **argv)
     nami_comm_threads(j->comm, threads);
     die(nami_recipe_preset(&r.recipe, argument(argc, argv, 3, "dapple")));
     die(nami_model_new(&j->shape->model, 0, &j->model));
-    die(nami_backend_open("cpu", threads, act, &j->backend));
+    die(nami_backend_open(j->shape->model.family == 1 ? "emu" : "cpu", threads, act,
+                          &j->backend));
     die(nami_layout_make(&r, j->model, &j->layout));
     j->optim = (nami_optim_options){.optimizer = NAMI_OPTIMIZER_ADAMW,
                                     .beta1 = 0.9,
@@ -142,7 +165,8 @@ static sample run_step(job *j, int64_t step)
     nami_comm_barrier(j->comm);
     const double *s = j->prof.seconds;
     return (sample){.seconds = nami_now() - start,
-                    .compute = s[NAMI_PHASE_F] + s[NAMI_PHASE_B],
+                    .compute = s[NAMI_PHASE_F] + s[NAMI_PHASE_B] + s[NAMI_PHASE_BI] +
+                               s[NAMI_PHASE_BW],
                     .wait = s[NAMI_PHASE_WAIT],
                     .reduce = s[NAMI_PHASE_REDUCE],
                     .update = s[NAMI_PHASE_UPDATE]};
@@ -152,6 +176,17 @@ static int by_seconds(const void *a, const void *b)
 {
     double x = ((const sample *)a)->seconds, y = ((const sample *)b)->seconds;
     return (x > y) - (x < y);
+}
+
+/* Share of computation when a forward costs one, a backward two, and messages nothing. */
+static double simulated(const nami_layout *l)
+{
+    nami_prediction p = {0};
+    nami_cost cost = {.tf = 1, .tbi = 1, .tbw = 1};
+    die(nami_simulate(&l->train, &cost, false, &p));
+    double share = 1 - p.bubble;
+    nami_prediction_free(&p);
+    return share;
 }
 
 static void report(const job *j, const sample *all, int ranks)
@@ -165,13 +200,12 @@ static void report(const job *j, const sample *all, int ranks)
         busy += all[r].compute;
         most = all[r].compute > most ? all[r].compute : most;
     }
-    int P = l->train.place.positions, M = l->train.recipe.microbatches;
     double seconds = all[0].seconds, share = busy / (ranks * seconds);
     nami_print("step %.3f s, %.0f tokens/s\n", seconds,
                (double)(l->batch * l->time) / seconds);
-    nami_print("computing share %.3f; equal positions, free messages, one stage each: "
-               "%.3f; balance of the cut %.3f\n",
-               share, (double)M / (M + P - 1), busy / (ranks * most));
+    nami_print(
+        "computing share %.4f, simulated %.4f: %.3f of it; balance of the cut %.3f\n",
+        share, simulated(l), share / simulated(l), busy / (ranks * most));
 }
 
 int main(int argc, char **argv)
