@@ -31,6 +31,12 @@ char *nami_ckpt_temporary(const char *directory, int64_t step)
     return nami_strf("%s/%s%08lld.h5", directory, temporary_prefix, (long long)step);
 }
 
+/* Ten megabytes a second is a bad day of a shared disk. */
+void nami_ckpt_extend(nami_comm *c, double bytes)
+{
+    nami_comm_extend(c, bytes / 10e6);
+}
+
 /* The step of a name, -1 when it is no checkpoint's. */
 static int64_t step_of(const char *name)
 {

@@ -36,6 +36,9 @@ int64_t nami_ckpt_state_crc(const nami_ckpt_state *s);
 /* NAMI_ERESTART in the place of NAMI_EINPUT: a checkpoint is no input of the user. Local. */
 nami_status nami_ckpt_restart(nami_status status);
 
+/* Let ranks wait for slow disks as long as `bytes` may take (0: as before). Local. */
+void nami_ckpt_extend(nami_comm *c, double bytes);
+
 /* A part of an array and its checksum. */
 typedef struct nami_ckpt_slab {
     int64_t from, count; /* elements */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* load.c - read slabs of a checkpoint straight to where they belong. */
+#include <sys/stat.h>
+
 #include "base/memory.h"
 #include "base/text.h"
 #include "ckpt/inner.h"
@@ -67,10 +69,14 @@ nami_status nami_ckpt_load(nami_comm *c, const char *path, const nami_ckpt_item 
     nami_store *s = NULL;
     NAMI_TRY(verify_if_new(c, path));
     nami_status status = nami_ckpt_restart(nami_store_open(NULL, path, &s));
+    struct stat st;
+    nami_ckpt_extend(c, stat(path, &st) == 0 ? (double)st.st_size : 0);
     for (int i = 0; i < items && status == NAMI_OK; i++)
         status = load_item(s, path, &item[i]);
     if (s)
         (void)nami_store_close(
             s); /* nothing can be lost in closing a file that was read */
-    return nami_comm_settle(c, status);
+    status = nami_comm_settle(c, status);
+    nami_ckpt_extend(c, 0);
+    return status;
 }

@@ -151,6 +151,14 @@ static nami_status write_contents(nami_store *s, nami_comm *c,
     return status;
 }
 
+static double bytes_of(const nami_ckpt_item *item, int items)
+{
+    double bytes = 0;
+    for (int i = 0; i < items; i++)
+        bytes += (double)nami_shape_count(&item[i].shape) * sizeof(float);
+    return bytes;
+}
+
 static nami_status write_file(nami_comm *c, const char *path,
                               const nami_ckpt_state *state, const nami_ckpt_item *item,
                               int items)
@@ -201,9 +209,11 @@ nami_status nami_ckpt_save(nami_comm *c, const char *directory, int64_t keep,
     NAMI_TRY(nami_comm_settle(c, leads ? prepare(directory) : NAMI_OK));
     char *path = nami_ckpt_path(directory, state->step);
     char *temporary = nami_ckpt_temporary(directory, state->step);
+    nami_ckpt_extend(c, bytes_of(item, items));
     nami_status status = write_file(c, temporary, state, item, items);
     if (status == NAMI_OK)
         status = nami_comm_settle(c, leads ? publish(temporary, path) : NAMI_OK);
+    nami_ckpt_extend(c, 0);
     if (leads && status == NAMI_OK)
         prune(directory, keep, state->step);
     else if (leads)

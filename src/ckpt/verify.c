@@ -212,8 +212,10 @@ nami_status nami_ckpt_verify(nami_comm *c, const char *path)
     /* each process for itself, as the checks above the file agree on failures */
     nami_status status =
         nami_comm_settle(c, nami_ckpt_restart(nami_store_open(NULL, path, &s)));
+    nami_ckpt_extend(c, (double)st.st_size);
     if (status == NAMI_OK)
         status = verify_open(c, s, path);
+    nami_ckpt_extend(c, 0);
     if (s)
         (void)nami_store_close(
             s); /* nothing can be lost in closing a file that was read */

@@ -63,6 +63,10 @@ void nami_comm_place_warnings(const nami_comm_place *place, int size, nami_text 
  * Local; `phase` is copied, and should be equal on all ranks. */
 void nami_comm_phase(nami_comm *c, const char *phase, double seconds);
 
+/* Until told again (0: no more), waiting may last `seconds` longer than the phase says: a rank works alone on something
+ * whose length is known, such as writing so many bytes. Local; c NULL: nothing. */
+void nami_comm_extend(nami_comm *c, double seconds);
+
 /* Make all ranks agree on the worst status (largest code); rank 0 prints the first failing rank's sentence once, and
  * the sentence is cleared. Collective. Returns the agreed status; NAMI_OK only if every rank passed it. */
 nami_status nami_agree(nami_comm *c, nami_status own);

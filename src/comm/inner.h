@@ -35,6 +35,7 @@ struct nami_comm {
     bool alone;      /* of nami_comm_alone */
     bool crowded;    /* waiting must give the core away */
     double limit;    /* seconds a collective may take, 0: for ever */
+    double extra;    /* seconds more */
     char phase[64];
     nami_slot *slot; /* [slots] */
     int slots;

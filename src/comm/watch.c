@@ -17,6 +17,12 @@ void nami_comm_phase(nami_comm *c, const char *phase, double seconds)
     c->limit = seconds;
 }
 
+void nami_comm_extend(nami_comm *c, double seconds)
+{
+    if (c)
+        c->extra = seconds;
+}
+
 static bool is_complete(MPI_Request *request)
 {
     int flag = 0;
@@ -72,7 +78,7 @@ static bool lead_ends(nami_comm *c, MPI_Request *request, const char *what)
     list_missing(c, late, &missing);
     nami_fail_clear();
     nami_die(nami_fail(NAMI_ELOST, "phase '%s': rank 0 waited %.0f s in a %s for %s",
-                       c->phase, c->limit, what,
+                       c->phase, c->limit + c->extra, what,
                        missing.length
                            ? nami_text_get(&missing)
                            : "a message that does not come, though all ranks wait"));
@@ -99,21 +105,25 @@ static bool member_ends(nami_comm *c, MPI_Request *request, const char *what)
     nami_die(nami_fail(
         NAMI_ELOST,
         "phase '%s': rank %d waited %.0f s in a %s, and rank 0 did not answer",
-        c->phase, c->rank, c->limit, what));
+        c->phase, c->rank, c->limit + c->extra, what));
 }
+
+/* Looks at the clock are far less than a second apart, also on a busy machine. When many seconds have passed, this
+ * process was stopped, which is no waiting. */
+enum { TURNS_A_LOOK = 64, LONGEST_LOOK = 10 };
 
 void nami_comm_wait(nami_comm *c, MPI_Request *request, const char *what)
 {
     nami_patience patience = {0};
-    double begin = 0;
+    double waited = 0, last = 0;
     for (unsigned turn = 1; !is_complete(request); turn++) {
         nami_patience_wait(c, &patience);
-        if (turn % 1024 || c->limit <= 0)
+        if (turn % TURNS_A_LOOK || c->limit <= 0)
             continue;
         double now = nami_now();
-        if (begin == 0)
-            begin = now;
-        if (now - begin < c->limit)
+        waited += last > 0 && now - last < LONGEST_LOOK ? now - last : 0;
+        last = now;
+        if (waited < c->limit + c->extra)
             continue;
         if (c->rank == 0 ? lead_ends(c, request, what) : member_ends(c, request, what))
             return;

@@ -32,6 +32,17 @@ static void come_late(nami_comm *c, int rank)
     nami_comm_barrier(c);
 }
 
+/* A barrier that one rank reaches long after the limit, which was extended. */
+static void extend(nami_comm *c, int rank)
+{
+    nami_comm_phase(c, "the test", 1);
+    nami_comm_extend(c, 30);
+    if (rank == 1)
+        nami_sleep(5);
+    nami_comm_barrier(c);
+    nami_comm_extend(c, 0);
+}
+
 static void mismatch(nami_comm *c, int rank, size_t sent, size_t expected)
 {
     char data[1000] = "";
@@ -59,6 +70,8 @@ int main(int argc, char **argv)
         miss_barrier(c, rank, 0);
     if (!strcmp(how, "late"))
         come_late(c, rank);
+    if (!strcmp(how, "extend"))
+        extend(c, rank);
     if (!strcmp(how, "short"))
         mismatch(c, rank, 10, 100);
     if (!strcmp(how, "long"))
