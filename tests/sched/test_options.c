@@ -76,7 +76,8 @@ static void test_refusals(void **state)
     (void)state;
     refuse("schedule=dapple slices=2", 2, NAMI_EPLAN, "terapipe does");
     refuse("schedule=file:x slices=2", 2, NAMI_EINPUT, "remove pipeline.slices");
-    refuse("schedule=chimera microbatches=3", 3, NAMI_EPLAN, "even number of positions");
+    refuse("schedule=chimera microbatches=3", 3, NAMI_EPLAN,
+           "even number of positions");
     refuse("schedule=dualpipe microbatches=8 replicas=2", 8, NAMI_EPLAN,
            "2P = 2 x 4 = 8 on, not 4");
     refuse("replicas=3", 4, NAMI_EPLAN, "4 = 3 x 1 + 1");
