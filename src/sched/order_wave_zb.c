@@ -6,7 +6,7 @@
  * 2. later BWs queue, first in, first out; behind the position's last F every slot without a BI takes one
  *    of them, and the rest comes behind the last BI.
  * With T_F = T_BI = T_BW the makespan is 3M + (P-1)/(2W) of one position's forward for M >= P, and P
- * micro-batches are in flight. docs/design/0004-waves-with-split-backward.md proves it.
+ * micro-batches are in flight. docs/design/0005-waves-with-split-backward.md proves it.
  */
 #include "sched/order.h"
 
