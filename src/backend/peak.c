@@ -47,7 +47,7 @@ static double best_rate(nami_backend *b, nami_kernel kernel, nami_arg_linear a,
 
 double nami_backend_peak(nami_backend *b, nami_dtype act, double seconds)
 {
-    const int64_t edge = !strcmp(b->type->name, "ref") ? 64 : 768;
+    const int64_t edge = !strcmp(b->type->name, "cpu") ? 768 : 64;
     const size_t bytes = (size_t)(edge * edge) * 8;
     void *x = zeros(b, bytes), *w = zeros(b, bytes), *y = zeros(b, bytes);
     const nami_arg_linear a = {.act = act,

@@ -60,8 +60,12 @@ static nami_status plan_alone(nami_job *job, int64_t partials)
 {
     const nami_settings *s = job->settings;
     NAMI_TRY(nami_model_new(&s->model, s->train.dropout, &job->model));
-    NAMI_TRY(nami_backend_open(nami_settings_backend(s), job->threads,
-                               nami_settings_dtype(s), &job->backend));
+    const nami_backend_config config = {
+        .threads = job->threads,
+        .act = nami_settings_dtype(s),
+        .number = job->comm ? (uint64_t)nami_comm_rank(job->comm) : 0,
+        .emu = &s->emu};
+    NAMI_TRY(nami_backend_open_with(nami_settings_backend(s), &config, &job->backend));
     NAMI_TRY(make_layout(job, partials));
     job->budget = nami_calloc(NAMI_MEM_OTHER, (size_t)job->layout.recipe.positions,
                               sizeof *job->budget);
@@ -91,6 +95,14 @@ nami_status nami_job_data(nami_job *job)
 {
     const nami_settings *s = job->settings;
     int64_t time = job->layout.time, vocabulary = job->model->options.vocabulary;
+    if (nami_model_made_up(&s->model)) {
+        if (s->data.train[0] || s->data.valid[0])
+            return nami_fail(
+                NAMI_EINPUT,
+                "data.train or data.valid is set, but this model.family makes "
+                "up its samples; remove them");
+        return NAMI_OK;
+    }
     if (!s->data.train[0])
         return nami_fail(NAMI_EINPUT,
                          "data.train is not set: name a file made by nami import");
@@ -99,6 +111,11 @@ nami_status nami_job_data(nami_job *job)
         NAMI_TRY(
             nami_data_open(job->comm, s->data.valid, time, vocabulary, &job->valid));
     return NAMI_OK;
+}
+
+const char *nami_job_identity(const nami_job *job)
+{
+    return job->train ? nami_data_identity(job->train) : "made up";
 }
 
 /* Spans of one step: every action of the position's list, and as many again for communication. */

@@ -35,6 +35,9 @@ nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *sett
 /* Open the data sets. Collective. Status: NAMI_EINPUT. */
 nami_status nami_job_data(nami_job *job);
 
+/* What tells the training set from others: for checkpoints. Local. */
+const char *nami_job_identity(const nami_job *job);
+
 /* Allocate and initialise the executor. Collective. */
 nami_status nami_job_start(nami_job *job);
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "train/gap.h"
 
 /* What a rank says of its step. */
 typedef struct packet {
@@ -201,23 +202,23 @@ static void mean_stages(const nami_meter *m, nami_comm *c, int stages, double *m
     nami_free(sums);
 }
 
-double nami_meter_predict(const nami_meter *m, nami_job *job)
+void nami_meter_predict(const nami_meter *m, nami_job *job, nami_prediction *out)
 {
     int stages = nami_layout_stages(&job->layout);
     double *mean = nami_calloc(NAMI_MEM_OTHER, 3 * (size_t)stages, sizeof *mean);
-    nami_prediction p = {0};
-    double bubble = NAN;
+    *out = (nami_prediction){.bubble = NAN};
     mean_stages(m, job->comm, stages, mean);
     nami_cost cost = {.stage_f = mean,
                       .stage_bi = mean + stages,
                       .stage_bw = mean + 2 * (size_t)stages,
-                      .latency = m->hop};
-    if (m->steps > 0 && nami_simulate(&job->layout.train, &cost, false, &p) == NAMI_OK)
-        bubble = p.bubble;
+                      .latency = m->step_hop > 0 ? m->step_hop : m->hop};
+    if (m->steps > 0 &&
+        nami_simulate(&job->layout.train, &cost, true, out) != NAMI_OK) {
+        nami_prediction_free(out);
+        *out = (nami_prediction){.bubble = NAN};
+    }
     nami_fail_clear();
-    nami_prediction_free(&p);
     nami_free(mean);
-    return bubble;
 }
 
 static nami_span to_span(const nami_prof_span *s, double zero)
@@ -227,7 +228,7 @@ static nami_span to_span(const nami_prof_span *s, double zero)
                        .end = s->end - zero};
 }
 
-void nami_meter_timeline(const nami_meter *m, nami_job *job, nami_timeline *out)
+void nami_meter_timeline(nami_meter *m, nami_job *job, nami_timeline *out)
 {
     nami_comm *c = job->comm;
     int ranks = nami_comm_size(c), kept = nami_prof_kept(&job->prof);
@@ -258,6 +259,9 @@ void nami_meter_timeline(const nami_meter *m, nami_job *job, nami_timeline *out)
         for (int i = 0; i < count[r]; i++)
             out->span[r][i] = to_span(&all[(size_t)r * (size_t)most + (size_t)i], zero);
     }
+    if (nami_comm_rank(c) == 0)
+        m->step_hop = nami_gap_hop(out, &job->layout.train.place, job->layout.replicas);
+    nami_comm_broadcast(c, &m->step_hop, sizeof m->step_hop, 0);
     nami_free(count);
     nami_free(all);
     nami_free(own);

@@ -25,6 +25,8 @@ typedef struct nami_meter {
     double peak; /* FLOP/s of matrix products, all ranks at once, measured */
     double
         hop; /* seconds of one message between neighbours, the slowest pair, measured */
+    double
+        step_hop; /* the same between actions of the last recorded step, see gap.h; 0: unknown */
     double offset; /* of this rank's clock to rank 0's, seconds */
     double flops_before;
     int64_t steps; /* measured: all but the first of a run */
@@ -43,11 +45,11 @@ void nami_meter_close(nami_meter *m);
 void nami_meter_end(nami_meter *m, nami_job *job, double start, int wishes, bool steady,
                     int64_t tokens, nami_meter_step *out);
 
-/* Bubble that the simulator predicts from the measured times of the stages and the hop; NaN before a steady step.
- * Collective. */
-double nami_meter_predict(const nami_meter *m, nami_job *job);
+/* What the simulator predicts from the measured times of the stages and the hop, that of the step where it is known;
+ * bubble NaN before a steady step. Collective; `out` is freed with nami_prediction_free. */
+void nami_meter_predict(const nami_meter *m, nami_job *job, nami_prediction *out);
 
-/* The last recorded step of all ranks, in seconds from its first start; filled on rank 0. Collective. */
-void nami_meter_timeline(const nami_meter *m, nami_job *job, nami_timeline *out);
+/* The last recorded step of all ranks, in seconds from its first start; filled on rank 0. Sets step_hop. Collective. */
+void nami_meter_timeline(nami_meter *m, nami_job *job, nami_timeline *out);
 
 #endif

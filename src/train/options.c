@@ -2,8 +2,10 @@
 /* options.c - sections [train] and [run] of the deck, and the tables of all sections. */
 #include "train/options.h"
 
+#include <string.h>
+
 static const char *const precisions[] = {"f32", "bf16", NULL};
-static const char *const backends[] = {"cpu", "ref", NULL};
+static const char *const backends[] = {"cpu", "ref", "emu", NULL};
 
 static const nami_option train_rows[] = {
     {.section = "train",
@@ -55,7 +57,8 @@ static const nami_option train_rows[] = {
      .offset = offsetof(nami_train_options, backend),
      .fallback = "cpu",
      .choices = backends,
-     .help = "cpu: oneDNN and fused loops; ref: naive loops, the oracle."},
+     .help = "cpu: oneDNN and fused loops; ref: naive loops, the oracle; emu: a "
+             "device imitated on the host, as section [emu] says."},
     {.section = "train",
      .key = "threads",
      .kind = NAMI_OPTION_INT,
@@ -168,7 +171,7 @@ const nami_option_table nami_run_option_table = {
 const nami_option_table *const nami_settings_tables[NAMI_SETTINGS_PARTS] = {
     &nami_model_option_table, &nami_pipeline_table,     &nami_data_option_table,
     &nami_train_option_table, &nami_optim_option_table, &nami_ckpt_option_table,
-    &nami_run_option_table,
+    &nami_run_option_table,   &nami_emu_option_table,
 };
 
 void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS])
@@ -180,6 +183,7 @@ void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS])
     object[4] = &s->optim;
     object[5] = &s->ckpt;
     object[6] = &s->run;
+    object[7] = &s->emu;
 }
 
 /* The vocabulary of the training set. */
@@ -198,6 +202,11 @@ static nami_status ask_vocabulary(nami_comm *c, nami_settings *s)
 nami_status nami_settings_resolve(nami_comm *c, nami_settings *s)
 {
     NAMI_TRY(nami_optim_resolve(&s->optim));
+    if (nami_model_made_up(&s->model)) {
+        if (s->model.vocabulary == 0)
+            s->model.vocabulary = s->model.width;
+        return NAMI_OK;
+    }
     return s->model.vocabulary == 0 ? ask_vocabulary(c, s) : NAMI_OK;
 }
 
@@ -217,4 +226,10 @@ nami_dtype nami_settings_dtype(const nami_settings *s)
 const char *nami_settings_backend(const nami_settings *s)
 {
     return backends[s->train.backend];
+}
+
+const char *nami_settings_host_backend(const nami_settings *s)
+{
+    const char *name = nami_settings_backend(s);
+    return strcmp(name, "emu") ? name : nami_emu_delegates[s->emu.delegate];
 }

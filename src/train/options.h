@@ -3,6 +3,7 @@
 #ifndef NAMI_TRAIN_OPTIONS_H
 #define NAMI_TRAIN_OPTIONS_H
 
+#include "backend/emu/options.h"
 #include "base/option.h"
 #include "ckpt/ckpt.h"
 #include "data/data.h"
@@ -15,7 +16,7 @@ typedef struct nami_train_options {
     double dropout;
     int64_t seed;
     int precision; /* index: f32, bf16 */
-    int backend;   /* index: cpu, ref */
+    int backend;   /* index: cpu, ref, emu */
     int64_t threads, partials;
     char *init;
     int64_t eval_every, eval_batches, log_every;
@@ -41,9 +42,10 @@ typedef struct nami_settings {
     nami_optim_options optim;
     nami_ckpt_options ckpt;
     nami_run_options run;
+    nami_emu_options emu;
 } nami_settings;
 
-enum { NAMI_SETTINGS_PARTS = 7 };
+enum { NAMI_SETTINGS_PARTS = 8 };
 
 /* The tables in the order of the echoed deck. */
 extern const nami_option_table *const nami_settings_tables[NAMI_SETTINGS_PARTS];
@@ -61,5 +63,8 @@ void nami_settings_release(nami_settings *s);
 /* The arithmetic type and backend that the settings name. Local. */
 nami_dtype nami_settings_dtype(const nami_settings *s);
 const char *nami_settings_backend(const nami_settings *s);
+
+/* The same for work without a device: what emu would compute with. Local. */
+const char *nami_settings_host_backend(const nami_settings *s);
 
 #endif

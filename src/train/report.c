@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "train/gap.h"
 #include "train/inner.h"
 
 /* What a rank says of itself. */
@@ -77,6 +78,28 @@ static void add_memory(nami_text *t, const nami_job *job, const rank_report *all
     }
 }
 
+/* Where the last step idled beyond its prediction. */
+static void add_gaps(nami_text *t, const nami_run *run, const nami_timeline *measured,
+                     const nami_prediction *predicted)
+{
+    nami_gap gap[NAMI_GAPS];
+    int count = predicted->timeline.positions == 0
+                    ? 0
+                    : nami_gap_largest(measured, &predicted->timeline,
+                                       run->job.layout.replicas, gap);
+    nami_text_add(t, ",\n  \"gaps\":[");
+    for (int i = 0; i < count; i++) {
+        const nami_action a = gap[i].before;
+        nami_text_add(t, "%s\n    {\"before\":\"%d%c%d\"", i ? "," : "", a.stage,
+                      nami_semantics_of((nami_kind)a.kind)->letter, a.unit);
+        nami_event_whole(t, "rank", gap[i].rank);
+        nami_event_number(t, "measured", gap[i].measured);
+        nami_event_number(t, "predicted", gap[i].predicted);
+        nami_text_add(t, "}");
+    }
+    nami_text_add(t, "\n  ]");
+}
+
 static void add_rates(nami_text *t, const nami_run *run, double predicted)
 {
     const nami_meter *m = &run->meter;
@@ -89,6 +112,7 @@ static void add_rates(nami_text *t, const nami_run *run, double predicted)
                       n ? m->idle / (m->makespan * run->job.ranks) : NAN);
     nami_event_number(t, "bubble_predicted", predicted);
     nami_event_number(t, "hop_seconds", m->hop);
+    nami_event_number(t, "hop_step_seconds", m->step_hop);
     nami_text_add(t, "\n ");
     nami_event_number(t, "matrix_peak_share",
                       n ? m->flops / (m->seconds * m->peak) : NAN);
@@ -139,13 +163,13 @@ static void add_provenance(nami_text *t, const nami_run *run)
     nami_event_text(t, "start_utc", run->begun);
     nami_event_text(t, "end_utc", nami_utc(utc));
     nami_event_text(t, "parent_checkpoint", run->parent);
-    nami_event_text(t, "data_identity", nami_data_identity(run->job.train));
+    nami_event_text(t, "data_identity", nami_job_identity(&run->job));
     nami_event_whole(t, "seed", run->settings->train.seed);
 }
 
 static void compose(nami_text *t, const nami_run *run, const char *outcome,
                     const rank_report *all, const nami_comm_place *place,
-                    double predicted)
+                    const nami_prediction *predicted, const nami_timeline *timeline)
 {
     int ranks = run->job.ranks;
     nami_text_add(t, "{\"outcome\":");
@@ -157,7 +181,8 @@ static void compose(nami_text *t, const nami_run *run, const char *outcome,
     nami_event_whole(t, "parameters", nami_model_count(run->job.model));
     nami_event_whole(t, "ranks", ranks);
     nami_text_add(t, "\n ");
-    add_rates(t, run, predicted);
+    add_rates(t, run, predicted->bubble);
+    add_gaps(t, run, timeline, predicted);
     add_memory(t, &run->job, all);
     add_phases(t, all, ranks);
     add_layout(t, run);
@@ -200,11 +225,12 @@ static nami_status write_timeline(nami_run *run, const nami_timeline *timeline)
 }
 
 static nami_status write_all(nami_run *run, const char *outcome, const rank_report *all,
-                             const nami_comm_place *place, double predicted,
+                             const nami_comm_place *place,
+                             const nami_prediction *predicted,
                              const nami_timeline *timeline)
 {
     nami_text text = {0};
-    compose(&text, run, outcome, all, place, predicted);
+    compose(&text, run, outcome, all, place, predicted, timeline);
     nami_status status = nami_run_write(run, "report.json", &text);
     nami_text_free(&text);
     if (status == NAMI_OK)
@@ -220,15 +246,17 @@ nami_status nami_run_report(nami_run *run, const char *outcome)
     rank_report *all = nami_calloc(NAMI_MEM_OTHER, ranks, sizeof *all);
     nami_comm_place *place = nami_calloc(NAMI_MEM_OTHER, ranks, sizeof *place);
     nami_timeline timeline = {0};
+    nami_prediction predicted;
     memcpy(own.seconds, run->job.prof.seconds, sizeof own.seconds);
     nami_comm_phase(run->comm, "writing the report", run->settings->run.stall_seconds);
     nami_comm_gather(run->comm, &own, sizeof own, all);
     nami_comm_places(run->comm, place);
-    double predicted = nami_meter_predict(&run->meter, &run->job);
     nami_meter_timeline(&run->meter, &run->job, &timeline);
+    nami_meter_predict(&run->meter, &run->job, &predicted);
     nami_status status = NAMI_OK;
     if (nami_run_leads(run))
-        status = write_all(run, outcome, all, place, predicted, &timeline);
+        status = write_all(run, outcome, all, place, &predicted, &timeline);
+    nami_prediction_free(&predicted);
     nami_timeline_free(&timeline);
     nami_free(place);
     nami_free(all);

@@ -38,7 +38,7 @@ static nami_status save(nami_run *run)
         .deck = (char *)(uintptr_t)run->request->deck, /* only read */
         .build = (char *)(uintptr_t)run->request->build,
         .parent = run->parent,
-        .data = (char *)(uintptr_t)nami_data_identity(run->job.train)};
+        .data = (char *)(uintptr_t)nami_job_identity(&run->job)};
     double start = nami_now();
     if (run->saved == run->step)
         return NAMI_OK;

@@ -84,8 +84,8 @@ nami_status nami_speaker_open(const char *path, const nami_settings *settings,
     nami_speaker *s = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *s);
     nami_status status = nami_model_new(&settings->model, 0, &s->model);
     if (status == NAMI_OK)
-        status = nami_backend_open(nami_settings_backend(settings), threads, NAMI_F32,
-                                   &s->backend);
+        status = nami_backend_open(nami_settings_host_backend(settings), threads,
+                                   NAMI_F32, &s->backend);
     if (status == NAMI_OK)
         status = load(s, path);
     if (status == NAMI_OK)

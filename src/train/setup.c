@@ -105,7 +105,7 @@ static nami_status look_for_checkpoint(nami_run *run)
 /* A checkpoint belongs to one training set. */
 static nami_status check_data(const nami_run *run)
 {
-    const char *now = nami_data_identity(run->job.train);
+    const char *now = nami_job_identity(&run->job);
     if (!run->parent[0] || !strcmp(run->found.data, now))
         return NAMI_OK;
     return nami_fail(

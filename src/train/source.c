@@ -23,6 +23,23 @@ static nami_status read_windows(nami_data *data, const int64_t *from, int64_t co
     return status;
 }
 
+/* Samples of a family that needs no data: each counts up from a number of its own. */
+static nami_status make_up(void *context, int64_t step, int64_t first, int64_t count,
+                           int32_t *token, int32_t *target)
+{
+    const nami_job *job = context;
+    const int64_t time = job->layout.time;
+    const int64_t words = job->model->options.vocabulary;
+    for (int64_t i = 0; i < count * time; i++) {
+        const int64_t sample = step * job->layout.batch + first + i / time;
+        if (token)
+            token[i] = (int32_t)((sample + i % time) % words);
+        if (target)
+            target[i] = (int32_t)((sample + i % time + 1) % words);
+    }
+    return NAMI_OK;
+}
+
 static nami_status read_training(void *context, int64_t step, int64_t first,
                                  int64_t count, int32_t *token, int32_t *target)
 {
@@ -58,7 +75,8 @@ static nami_status read_validation(void *context, int64_t index, int64_t first,
 
 nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out)
 {
-    nami_exec_source source = {.read = read_training, .context = job};
+    nami_exec_source source = {.read = job->train ? read_training : make_up,
+                               .context = job};
     double rate =
         nami_optim_rate(&job->settings->optim, step, job->settings->train.steps);
     return nami_exec_step(job->exec, step, rate, &source, out);

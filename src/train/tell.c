@@ -38,7 +38,8 @@ static void describe(const nami_run *run)
     nami_log(NAMI_INFO, "nami %s: %lld parameters in %d blocks, %s, %s on %s",
              run->request->version, (long long)nami_model_count(run->job.model),
              run->job.model->blocks, nami_settings_backend(run->settings),
-             nami_dtype_name(l->act), run->settings->data.train);
+             nami_dtype_name(l->act),
+             run->job.train ? run->settings->data.train : "made-up samples");
     nami_log(
         NAMI_INFO,
         "schedule %s: %d positions x %d replicas, %d stages, %lld micro-batches of "
