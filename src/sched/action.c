@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-static const nami_semantics table[NAMI_KINDS] = {
+const nami_semantics nami_semantics_table[NAMI_KINDS] = {
     [NAMI_F] = {.name = "F",
                 .letter = 'F',
                 .compute = true,
@@ -52,12 +52,6 @@ static const nami_semantics table[NAMI_KINDS] = {
     [NAMI_UPDATE] = {.name = "UPDATE"},
     [NAMI_DRAIN] = {.name = "DRAIN"},
 };
-
-const nami_semantics *nami_semantics_of(nami_kind kind)
-{
-    NAMI_CHECK((int)kind >= 0 && kind < NAMI_KINDS);
-    return &table[kind];
-}
 
 void nami_list_add(nami_list *l, nami_action a)
 {
@@ -112,7 +106,7 @@ static int read_kind(const char **s)
 {
     size_t length = strspn(*s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
     for (int kind = 0; kind < NAMI_KINDS; kind++) {
-        const char *name = table[kind].name;
+        const char *name = nami_semantics_table[kind].name;
         if (strlen(name) == length && strncmp(*s, name, length) == 0) {
             *s += length;
             return kind;
@@ -171,7 +165,7 @@ nami_status nami_action_parse(const char *word, nami_action *out)
                          "RECV_F, SEND_B, RECV_B, "
                          "REDUCE, REDUCE_SCATTER, GATHER, UPDATE or DRAIN",
                          word);
-    if (table[kind].per_unit || (*s >= '0' && *s <= '9')) {
+    if (nami_semantics_table[kind].per_unit || (*s >= '0' && *s <= '9')) {
         if (!read_number(&s, INT32_MAX - 1, &unit))
             return nami_fail(
                 NAMI_EINPUT,

@@ -71,8 +71,14 @@ typedef struct nami_semantics {
     bool adds_gradient;  /* adds to the gradient sums */
 } nami_semantics;
 
+extern const nami_semantics nami_semantics_table[NAMI_KINDS];
+
 /* The row of `kind`. Local. */
-const nami_semantics *nami_semantics_of(nami_kind kind);
+static inline const nami_semantics *nami_semantics_of(nami_kind kind)
+{
+    NAMI_CHECK((int)kind >= 0 && kind < NAMI_KINDS);
+    return &nami_semantics_table[kind];
+}
 
 /* Append `a`. Local. */
 void nami_list_add(nami_list *l, nami_action a);

@@ -78,13 +78,13 @@ nami_status nami_schedule_make(const nami_recipe *r, nami_purpose purpose,
     nami_schedule bare;
     *out = (nami_schedule){0};
     nami_status status = nami_schedule_generate(r, purpose, &bare);
-    if (status == NAMI_OK)
-        status = nami_schedule_validate(&bare);
+    if (status == NAMI_OK && r->placement == NAMI_PLACE_FREE)
+        status = nami_schedule_validate(&bare); /* in terms of the lines of the file */
     if (status == NAMI_OK)
         status = nami_schedule_lower(&bare, 1, out);
+    nami_schedule_free(&bare);
     if (status == NAMI_OK)
         status = nami_schedule_validate(out);
-    nami_schedule_free(&bare);
     if (status != NAMI_OK)
         nami_schedule_free(out);
     return status;
