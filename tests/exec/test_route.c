@@ -193,14 +193,28 @@ static void check(const nami_schedule *s, uint64_t seed)
     free(route);
 }
 
+/* Two copies of the model, token slices and other weights wait for their routes: refused, not run wrongly. */
+static bool check_refused(const nami_schedule *s)
+{
+    if (s->place.copies == 1 && s->recipe.slices == 1 &&
+        s->recipe.weights == NAMI_WEIGHTS_FLUSH)
+        return false;
+    nami_route *route = calloc((size_t)s->place.positions, sizeof *route);
+    assert_fails(nami_routes_make(s, route), NAMI_EPLAN, "cannot be run yet");
+    free(route);
+    return true;
+}
+
 static void check_both(const nami_recipe *r, uint64_t seed)
 {
     nami_schedule s;
     for (int purpose = NAMI_PURPOSE_TRAIN; purpose <= NAMI_PURPOSE_EVALUATE;
          purpose++) {
         assert_ok(nami_schedule_make(r, (nami_purpose)purpose, &s));
-        check(&s, seed);
-        check(&s, seed + 1);
+        if (!check_refused(&s)) {
+            check(&s, seed);
+            check(&s, seed + 1);
+        }
         nami_schedule_free(&s);
     }
 }
