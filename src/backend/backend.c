@@ -150,3 +150,9 @@ double nami_backend_moment(nami_backend *b, nami_event mark)
     NAMI_CHECK(mark != 0);
     return b->type->moment(b, mark);
 }
+
+void nami_backend_after(nami_backend *b, int lane, nami_event mark)
+{
+    if (mark != 0 && b->type->after)
+        b->type->after(b, lane, mark);
+}

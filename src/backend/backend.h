@@ -53,6 +53,7 @@ typedef struct nami_backend_type {
     bool (*done)(nami_backend *b, nami_event e);
     nami_event (*mark)(nami_backend *b, int lane); /* NULL where launch completes */
     double (*moment)(nami_backend *b, nami_event mark);
+    void (*after)(nami_backend *b, int lane, nami_event mark); /* NULL: lanes are one */
 } nami_backend_type;
 
 struct nami_backend {
@@ -96,6 +97,9 @@ void nami_backend_wait(nami_backend *b, nami_event e);
  * NAMI_BACKEND_MARKS marks of a lane are remembered. Local. */
 enum { NAMI_BACKEND_MARKS = 256 };
 nami_event nami_backend_mark(nami_backend *b, int lane);
+
+/* Work given to `lane` from now on begins when `mark`, of another lane, is done; 0: at once. Local. */
+void nami_backend_after(nami_backend *b, int lane, nami_event mark);
 
 /* When the lane came to a mark (not 0) that is done, on the clock of nami_now. Local. */
 double nami_backend_moment(nami_backend *b, nami_event mark);

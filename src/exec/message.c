@@ -27,21 +27,22 @@ void nami_message_start(nami_exec *e, const nami_task *task, int b)
     } else if (m->host == m->data) {
         post_send(e, m);
     } else {
-        m->transit = NAMI_MADE;
+        nami_backend_after(e->config.backend, NAMI_LANE_OUT, m->busy);
+        m->event = nami_backend_copy(e->config.backend, NAMI_LANE_OUT, m->host, m->data,
+                                     e->share.boundary);
+        m->transit = NAMI_LEAVING;
     }
 }
 
-/* Copy to or from the host once nothing that was launched needs the buffer as it is. */
-static void start_copy(nami_exec *e, nami_message *m)
+/* Copy to the device once nothing that was launched needs the buffer as it is: other copies need not wait for that. */
+static void enter(nami_exec *e, nami_message *m)
 {
     nami_backend *b = e->config.backend;
     if (!nami_backend_done(b, m->busy))
         return;
-    bool out = m->transit == NAMI_MADE;
-    m->event =
-        out ? nami_backend_copy(b, NAMI_LANE_OUT, m->host, m->data, e->share.boundary)
-            : nami_backend_copy(b, NAMI_LANE_IN, m->data, m->host, e->share.boundary);
-    m->transit = out ? NAMI_LEAVING : NAMI_ENTERING;
+    nami_backend_copy(b, NAMI_LANE_IN, m->data, m->host, e->share.boundary);
+    m->event = nami_backend_mark(b, NAMI_LANE_IN);
+    m->transit = NAMI_ENTERING;
 }
 
 /* Take buffer `b` as far as it can go now; whether it is at rest. */
@@ -49,8 +50,6 @@ static bool advance(nami_exec *e, int b)
 {
     nami_message *m = &e->message[b];
     nami_backend *backend = e->config.backend;
-    if (m->transit == NAMI_MADE)
-        start_copy(e, m);
     if (m->transit == NAMI_LEAVING && nami_backend_done(backend, m->event))
         post_send(e, m);
     if (m->transit == NAMI_SENT && nami_comm_done(e->config.comm, &m->request))
@@ -58,7 +57,7 @@ static bool advance(nami_exec *e, int b)
     if (m->transit == NAMI_EXPECTED && nami_comm_done(e->config.comm, &m->request))
         m->transit = m->host == m->data ? NAMI_AT_REST : NAMI_ARRIVED;
     if (m->transit == NAMI_ARRIVED)
-        start_copy(e, m);
+        enter(e, m);
     if (m->transit == NAMI_ENTERING && nami_backend_done(backend, m->event))
         m->transit = NAMI_AT_REST;
     return m->transit == NAMI_AT_REST;
@@ -88,4 +87,21 @@ void nami_message_wait(nami_exec *e, int b)
                                       .describe = describe,
                                       .number = b,
                                       .phase = NAMI_PHASE_WAIT});
+}
+
+static bool usable(nami_exec *e, int b)
+{
+    return advance(e, b) || e->message[b].transit == NAMI_ENTERING;
+}
+
+void nami_message_use(nami_exec *e, int b)
+{
+    if (b < 0)
+        return;
+    nami_exec_wait(e, &(nami_awaited){.ready = usable,
+                                      .describe = describe,
+                                      .number = b,
+                                      .phase = NAMI_PHASE_WAIT});
+    if (e->message[b].transit == NAMI_ENTERING)
+        nami_backend_after(e->config.backend, NAMI_LANE_COMPUTE, e->message[b].event);
 }

@@ -9,15 +9,14 @@
 /* Lanes of a device: copies to and from the host run beside the computation. */
 enum { NAMI_LANE_COMPUTE, NAMI_LANE_OUT, NAMI_LANE_IN };
 
-/* Where a value of a boundary is on its way. On a host backend it is never MADE, LEAVING, ARRIVED or ENTERING. */
+/* Where a value of a boundary is on its way. On a host backend it is never LEAVING, ARRIVED or ENTERING. */
 typedef enum nami_transit {
     NAMI_AT_REST,
-    NAMI_MADE,     /* will be sent when the launches that make it are done */
-    NAMI_LEAVING,  /* being copied from the device */
+    NAMI_LEAVING,  /* being copied from the device, after the launches that make it */
     NAMI_SENT,     /* MPI has it */
     NAMI_EXPECTED, /* MPI will bring it */
     NAMI_ARRIVED, /* on the host; launches may still use the buffer for its value before */
-    NAMI_ENTERING /* being copied to the device */
+    NAMI_ENTERING /* being copied to the device; launches are told to begin after that */
 } nami_transit;
 
 typedef struct nami_message {
@@ -26,7 +25,7 @@ typedef struct nami_message {
     nami_transit transit;
     nami_request request;
     nami_event busy;    /* the last launches that read or write data */
-    nami_event event;   /* the copy under way */
+    nami_event event;   /* LEAVING: the copy; ENTERING: a mark behind it */
     nami_action action; /* the last send or receive */
     int rank, tag;      /* its other end */
 } nami_message;
@@ -149,6 +148,9 @@ void nami_message_start(nami_exec *e, const nami_task *task, int b);
 
 /* Wait until buffer `b` (-1: none) is at rest: received, or free again. Local. */
 void nami_message_wait(nami_exec *e, int b);
+
+/* Let launches to come read buffer `b` (-1: none): wait until its value is here, or on its way to the device. Local. */
+void nami_message_use(nami_exec *e, int b);
 
 /* Advance all buffers that are under way. Local. */
 void nami_message_progress(nami_exec *e);

@@ -79,10 +79,10 @@ static void compute(nami_exec *e, const nami_task *task)
     const nami_share_stage *t = &e->share.stage[task->local];
     nami_kind kind = task->action.kind;
     bool adds = nami_semantics_of(kind)->adds_gradient;
-    nami_message_wait(e, task->in);
-    nami_message_wait(e, task->dout);
     nami_message_wait(e, task->out);
     nami_message_wait(e, task->din);
+    nami_message_use(e, task->in);
+    nami_message_use(e, task->dout);
     if (e->train && !e->counted && t->stage == e->config.layout->train.place.stages - 1)
         nami_counts_wait(e);
     nami_timer timer = nami_timing_begin(e);

@@ -250,6 +250,44 @@ static void test_asynchronous(void **state)
     nami_backend_close(b);
 }
 
+/* What one lane is told to do after another waits for it, and no longer. */
+static void test_after(void **state)
+{
+    (void)state;
+    nami_emu_options o = defaults();
+    for (o.seed = 1; o.seed < 20; o.seed++) {
+        o.jitter = o.seed < 2 ? 0 : 1e-3;
+        nami_backend *b = open_emu(&o, 0);
+        float one[COUNT], back[COUNT], *x = take(b, COUNT), *y = take(b, COUNT);
+        for (int i = 0; i < COUNT; i++)
+            one[i] = 1;
+        nami_arg_vector a = {.wide = NAMI_F32, .count = COUNT, .a = x, .b = y};
+        const nami_prepared *sum = prepare(b, NAMI_ADD, &a);
+        wait_kernel(b, 2, 0.01);
+        nami_backend_copy(b, 2, x, one, sizeof one);
+        nami_backend_copy(b, 2, y, one, sizeof one);
+        const nami_event in = nami_backend_mark(b, 2);
+        nami_backend_after(b, 0, in);
+        const nami_event begin = nami_backend_mark(b, 0);
+        nami_backend_launch(b, 0, sum, &a);
+        nami_backend_launch(b, 0, sum, &a);
+        const nami_event made = nami_backend_mark(b, 0);
+        wait_kernel(b, 0, 0.03);
+        const nami_event end = nami_backend_mark(b, 0);
+        nami_backend_after(b, 1, made);
+        nami_backend_after(b, 1, 0);
+        nami_backend_wait(b, nami_backend_copy(b, 1, back, x, sizeof back));
+        if (o.seed < 2)
+            assert_false(nami_backend_done(b, end));
+        for (int i = 0; i < COUNT; i++)
+            assert_true(back[i] == 3);
+        assert_true(nami_backend_moment(b, begin) >= nami_backend_moment(b, in));
+        nami_backend_free(b, y);
+        nami_backend_free(b, x);
+        nami_backend_close(b);
+    }
+}
+
 /* Work queued ahead takes the sum of its times, however late threads wake. */
 static void test_clock(void **state)
 {
@@ -405,8 +443,8 @@ int main(void)
         cmocka_unit_test(test_poison),        cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_asynchronous),  cmocka_unit_test(test_clock),
         cmocka_unit_test(test_copy_cost),     cmocka_unit_test(test_jitter),
-        cmocka_unit_test(test_order),         cmocka_unit_test(test_many),
-        cmocka_unit_test(test_wait_kernel),
+        cmocka_unit_test(test_order),         cmocka_unit_test(test_after),
+        cmocka_unit_test(test_many),          cmocka_unit_test(test_wait_kernel),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }

@@ -63,6 +63,8 @@ static void emu_close(nami_backend *b)
 {
     nami_emu *emu = b->state;
     for (int i = 0; i < NAMI_EMU_LANES; i++)
+        nami_emu_lane_stop(&emu->lane[i]);
+    for (int i = 0; i < NAMI_EMU_LANES; i++)
         nami_emu_lane_close(&emu->lane[i]);
     pthread_mutex_destroy(emu->computing);
     nami_free(emu->computing);
@@ -190,6 +192,19 @@ static nami_event emu_mark(nami_backend *b, int lane)
     return add(emu, lane, &(nami_emu_item){.kind = NAMI_EMU_MARK, .mark = slot});
 }
 
+static void emu_after(nami_backend *b, int lane, nami_event mark)
+{
+    nami_emu *emu = b->state;
+    const int other = (int)(mark & 15) - 1;
+    if (other == lane) /* a lane keeps its order by itself */
+        return;
+    (void)add(emu, lane,
+              &(nami_emu_item){.kind = NAMI_EMU_AFTER,
+                               .mark = slot_of(mark),
+                               .other = &emu->lane[other],
+                               .number = (int64_t)(mark >> NUMBER_BITS)});
+}
+
 static double emu_moment(nami_backend *b, nami_event mark)
 {
     const nami_emu *emu = b->state;
@@ -209,4 +224,5 @@ const nami_backend_type nami_backend_emu = {
     .done = emu_done,
     .mark = emu_mark,
     .moment = emu_moment,
+    .after = emu_after,
 };

@@ -44,10 +44,25 @@ static double work(const nami_emu *emu, const nami_emu_item *item)
     }
 }
 
+/* Wait until another lane has come to a mark; returns when that was. */
+static double follow(const nami_emu_item *item)
+{
+    nami_emu_lane *other = item->other;
+    pthread_mutex_lock(&other->lock);
+    while (atomic_load(&other->done) < item->number)
+        pthread_cond_wait(&other->less, &other->lock);
+    pthread_mutex_unlock(&other->lock);
+    return other->moment[item->mark];
+}
+
 static void carry_out(nami_emu_lane *l, const nami_emu_item *item, int64_t number)
 {
     const double jitter = l->emu->options.jitter;
     double start = l->clock > item->queued ? l->clock : item->queued;
+    if (item->kind == NAMI_EMU_AFTER) {
+        const double moment = follow(item);
+        start = moment > start ? moment : start;
+    }
     if (jitter > 0) {
         start += jitter * nami_uniform(l->key, (uint64_t)number);
         nami_sleep_until(start);
@@ -80,7 +95,10 @@ static void *run(void *lane)
             atomic_store(&l->failed, true);
         if (!atomic_load(&l->failed)) /* a device that failed does nothing more */
             carry_out(l, &item, number);
+        pthread_mutex_lock(&l->lock);
         atomic_store(&l->done, number + 1);
+        pthread_cond_broadcast(&l->less);
+        pthread_mutex_unlock(&l->lock);
     }
     return NULL;
 }
@@ -91,9 +109,10 @@ void nami_emu_lane_open(nami_emu_lane *l, const nami_emu *emu, uint64_t key)
     l->ring = nami_alloc(NAMI_MEM_OTHER, FIRST_ITEMS * sizeof *l->ring);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->more, NULL);
+    pthread_cond_init(&l->less, NULL);
 }
 
-void nami_emu_lane_close(nami_emu_lane *l)
+void nami_emu_lane_stop(nami_emu_lane *l)
 {
     pthread_mutex_lock(&l->lock);
     l->closing = true;
@@ -101,6 +120,11 @@ void nami_emu_lane_close(nami_emu_lane *l)
     pthread_mutex_unlock(&l->lock);
     if (l->running)
         pthread_join(l->thread, NULL);
+}
+
+void nami_emu_lane_close(nami_emu_lane *l)
+{
+    pthread_cond_destroy(&l->less);
     pthread_cond_destroy(&l->more);
     pthread_mutex_destroy(&l->lock);
     nami_free(l->ring);

@@ -16,7 +16,13 @@
 
 /* Addresses are those of the lanes, or of the host in a copy. */
 typedef struct nami_emu_item {
-    enum { NAMI_EMU_LAUNCH, NAMI_EMU_COPY, NAMI_EMU_ZERO, NAMI_EMU_MARK } kind;
+    enum {
+        NAMI_EMU_LAUNCH,
+        NAMI_EMU_COPY,
+        NAMI_EMU_ZERO,
+        NAMI_EMU_MARK,
+        NAMI_EMU_AFTER
+    } kind;
     const nami_prepared *prepared;
     nami_emu_args args;
     void *to;
@@ -24,8 +30,11 @@ typedef struct nami_emu_item {
     size_t bytes;
     double cost;   /* seconds of a copy */
     double queued; /* nami_now */
-    int mark;      /* slot of its moment */
+    int mark;      /* slot of its moment; AFTER: in the other lane */
     bool fails;
+    struct nami_emu_lane
+        *other; /* AFTER: the lane whose item number `number` comes first */
+    int64_t number;
 } nami_emu_item;
 
 typedef struct nami_emu_lane {
@@ -33,7 +42,8 @@ typedef struct nami_emu_lane {
     uint64_t key; /* of the delays */
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t more;
+    pthread_cond_t more; /* items */
+    pthread_cond_t less; /* one is done */
     nami_emu_item *ring; /* [capacity] a power of two */
     int64_t capacity;
     int64_t queued;       /* items so far */
@@ -47,7 +57,8 @@ typedef struct nami_emu_lane {
 
 /* Local. The thread starts with the first item. */
 void nami_emu_lane_open(nami_emu_lane *l, const struct nami_emu *emu, uint64_t key);
-void nami_emu_lane_close(nami_emu_lane *l); /* after all its work is done */
+void nami_emu_lane_stop(nami_emu_lane *l);  /* after all its work is done */
+void nami_emu_lane_close(nami_emu_lane *l); /* after all lanes have stopped */
 
 /* Append a copy of *item; returns its number, from 1. Local. Never waits for the lane. */
 int64_t nami_emu_lane_add(nami_emu_lane *l, const nami_emu_item *item);
