@@ -173,7 +173,9 @@ bool nami_palette_entry(const nami_palette *c, int i, char name[8], const char *
     } entry[] = {
         {'f', true, u[NAMI_F], "forward"},
         {'b', true, u[NAMI_B] || u[NAMI_BI],
-         u[NAMI_BI] ? "backward (input)" : "backward"},
+         !u[NAMI_BI]  ? "backward"
+         : !u[NAMI_B] ? "backward (input)"
+                      : "backward (whole or input)"},
         {'w', true, u[NAMI_BW], "backward (weights)"},
         {'a', true, u[NAMI_R], "recomputation"},
         {'c', false,
