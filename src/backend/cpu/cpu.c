@@ -28,12 +28,12 @@ static const nami_cpu_kernel *const cpu_kernels[NAMI_KERNELS] = {
 };
 
 /* The library takes its number of threads from OpenMP, when it chooses and when it runs. */
-static void set_threads(const nami_backend *b)
+static void set_threads(int threads)
 {
 #ifdef _OPENMP
-    omp_set_num_threads(b->threads);
+    omp_set_num_threads(threads);
 #else
-    (void)b;
+    (void)threads;
 #endif
 }
 
@@ -43,13 +43,13 @@ static nami_status cpu_open(nami_backend *b, const nami_backend_config *c)
     if (b->act != NAMI_F32 && b->act != NAMI_BF16)
         return nami_fail(NAMI_EENV, "backend cpu computes in f32 and bf16, not in %s",
                          nami_dtype_name(b->act));
-    set_threads(b);
     nami_cpu *cpu = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *cpu);
-    const nami_status status = nami_onednn_open(b->act, &cpu->dnn);
+    const nami_status status = nami_onednn_open(&cpu->dnn);
     if (status != NAMI_OK) {
         nami_free(cpu);
         return status;
     }
+    cpu->widened = b->act == NAMI_BF16 && nami_onednn_slow_bf16();
     b->state = cpu;
     b->host = true;
     return NAMI_OK;
@@ -143,7 +143,7 @@ static nami_status cpu_prepare(nami_backend *b, nami_kernel k, const void *args,
     *out = p;
     if (p->data)
         return NAMI_OK;
-    set_threads(b);
+    set_threads(b->threads);
     p->data = nami_calloc(NAMI_MEM_OTHER, 1, sizeof(nami_cpu_plan));
     if (!is_linear(k)) {
         own_prepare(b, k, args, p);
@@ -162,7 +162,7 @@ static nami_event cpu_launch(nami_backend *b, int lane, const nami_prepared *p,
 {
     (void)lane;
     const nami_cpu_plan *plan = p->data;
-    set_threads(b);
+    set_threads(b->threads);
     if (is_linear(p->kernel)) {
         nami_cpu_linear_launch(b, p, args);
     } else if (p->kernel == NAMI_XENT_F) {

@@ -26,14 +26,16 @@ typedef struct nami_cpu_kernel {
 /* What a prepared kernel keeps. */
 typedef struct nami_cpu_plan {
     const nami_cpu_kernel *kernel; /* NULL: a matrix product, or a kernel with a sum */
-    nami_product *product;         /* matrix product; NULL for others */
-    nami_product *other;           /* LINEAR_PACK: the product of LINEAR_BI */
+    nami_product
+        *product;        /* matrix product; NULL for others, and for a widened layer */
+    nami_product *other; /* LINEAR_PACK: the product of LINEAR_BI */
     size_t scratch_each; /* bytes of scratch for each thread, a multiple of 64 */
     double *partial;     /* sums of blocks or rows, added in order; NULL for most */
 } nami_cpu_plan;
 
 typedef struct nami_cpu {
     nami_onednn dnn;
+    bool widened; /* bf16 layers run by f32 products, see widened.c */
     nami_known *list;
 } nami_cpu;
 
@@ -46,6 +48,12 @@ nami_status nami_cpu_linear_prepare(nami_backend *b, nami_kernel k,
                                     const nami_arg_linear *a, nami_prepared *out);
 void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,
                             const nami_arg_linear *a);
+
+/* bf16 layers by f32 products. Local. */
+size_t nami_cpu_widened_scratch(const nami_arg_linear *a);
+void nami_cpu_widened_f(const nami_backend *b, const nami_arg_linear *a);
+void nami_cpu_widened_bi(const nami_backend *b, const nami_arg_linear *a);
+void nami_cpu_widened_bw(const nami_backend *b, const nami_arg_linear *a);
 
 /* Kernels whose results are sums over blocks: XENT_F and SQUARES. Local. */
 size_t nami_cpu_xent_partials(const nami_arg_xent *a, int threads);

@@ -134,6 +134,11 @@ static nami_product_spec spec_of(nami_kernel k, const nami_arg_linear *a)
                                .sum = true};
 }
 
+static bool widened(const nami_backend *b, const nami_arg_linear *a)
+{
+    return ((const nami_cpu *)b->state)->widened && a->act == NAMI_BF16;
+}
+
 /* Packing borrows the products of F and BI. */
 static nami_status pack_prepare(nami_backend *b, const nami_arg_linear *a,
                                 nami_prepared *out)
@@ -144,7 +149,8 @@ static nami_status pack_prepare(nami_backend *b, const nami_arg_linear *a,
     NAMI_TRY(nami_backend_prepare(b, NAMI_LINEAR_BI, a, &bi));
     out->packed_f = f->packed_f;
     out->packed_b = bi->packed_b;
-    plan->product = ((const nami_cpu_plan *)f->data)->product;
+    plan->product = ((const nami_cpu_plan *)f->data)
+                        ->product; /* NULL when widened: nothing packed */
     plan->other = ((const nami_cpu_plan *)bi->data)->product;
     return NAMI_OK;
 }
@@ -156,6 +162,10 @@ nami_status nami_cpu_linear_prepare(nami_backend *b, nami_kernel k,
         return pack_prepare(b, a, out);
     const nami_cpu *cpu = b->state;
     nami_cpu_plan *plan = out->data;
+    if (widened(b, a)) {
+        out->scratch = nami_cpu_widened_scratch(a);
+        return NAMI_OK;
+    }
     const nami_product_spec spec = spec_of(k, a);
     NAMI_TRY(nami_product_new(&cpu->dnn, &spec, &plan->product));
     out->scratch = nami_product_scratch(plan->product);
@@ -170,6 +180,10 @@ static void launch_f(nami_backend *b, const nami_prepared *p, const nami_arg_lin
 {
     const nami_cpu *cpu = b->state;
     const nami_cpu_plan *plan = p->data;
+    if (!plan->product) {
+        nami_cpu_widened_f(b, a);
+        return;
+    }
     nami_product_run(&cpu->dnn, plan->product, a->x, p->packed_f ? a->packed_f : a->w,
                      a->b, a->y, a->scratch);
     if (a->b && a->act == NAMI_F32)
@@ -180,6 +194,10 @@ static void launch_bi(nami_backend *b, const nami_prepared *p, const nami_arg_li
 {
     const nami_cpu *cpu = b->state;
     const nami_cpu_plan *plan = p->data;
+    if (!plan->product) {
+        nami_cpu_widened_bi(b, a);
+        return;
+    }
     if (a->add && a->add != a->dx)
         memcpy(a->dx, a->add, (size_t)(a->n * a->in) * nami_dtype_size(a->act));
     nami_product_run(&cpu->dnn, plan->product, a->dy, p->packed_b ? a->packed_b : a->w,
@@ -190,7 +208,11 @@ static void launch_bw(nami_backend *b, const nami_prepared *p, const nami_arg_li
 {
     const nami_cpu *cpu = b->state;
     const nami_cpu_plan *plan = p->data;
-    nami_product_run(&cpu->dnn, plan->product, a->dy, a->x, NULL, a->dw, a->scratch);
+    if (plan->product)
+        nami_product_run(&cpu->dnn, plan->product, a->dy, a->x, NULL, a->dw,
+                         a->scratch);
+    else
+        nami_cpu_widened_bw(b, a);
     if (a->db)
         nami_cpu_run(b, &sums_columns, a, NULL, 0);
 }

@@ -24,8 +24,8 @@ typedef struct nami_onednn {
     void *engine, *stream; /* dnnl_engine_t, dnnl_stream_t */
 } nami_onednn;
 
-/* Open the library. Local. Status: NAMI_EENV when it or arithmetic in `act` is not there. */
-nami_status nami_onednn_open(nami_dtype act, nami_onednn *out);
+/* Open the library. Local. Status: NAMI_EENV when it is not there. */
+nami_status nami_onednn_open(nami_onednn *out);
 void nami_onednn_close(nami_onednn *d);
 
 /* Choose how to compute `spec`; all objects of the library are made here. Local. Status: NAMI_EENV. */
@@ -40,6 +40,19 @@ nami_product_packed(const nami_product *p); /* bytes of packed b; 0 when not pac
 /* Pack b, f32 in the order of the spec, into `packed`; needs no scratch. Local. */
 void nami_product_pack(const nami_onednn *d, nami_product *p, const void *b,
                        void *packed);
+
+/* An f32 product of plain matrices: c [m,n] = a [m,k] b [k,n], plus c with `sum`. */
+typedef struct nami_sgemm_spec {
+    int64_t m, k, n, lda, ldb, ldc; /* ld: row strides as stored, elements */
+    bool a_turned, b_turned;        /* stored as a [k,m], b [n,k] */
+    bool sum;
+} nami_sgemm_spec;
+
+void nami_sgemm(const nami_sgemm_spec *s, const float *a, const float *b, float *c);
+
+/* Whether f32 products on widened operands beat the library's bf16 products on this processor, or it has
+ * none. Told by the kind of processor, never timed: ranks must agree, and runs must repeat. Local. */
+bool nami_onednn_slow_bf16(void);
 
 /* Run. Local. */
 void nami_product_run(const nami_onednn *d, nami_product *p, const void *a,
