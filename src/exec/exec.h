@@ -29,8 +29,9 @@ typedef struct nami_exec_config {
     const nami_optim_options *optim;
     const nami_layout *layout; /* borrowed, must outlive */
     uint64_t seed;
-    double
-        stall_seconds; /* without any progress: one sentence who waits for which action of whom, exit 7 */
+    /* A wait longer than this ends the job with one sentence, who waits for which action of whom, and exit code 7;
+     * it must exceed the time of a step, as a slow rank cannot be told from a lost one. 0: for ever. */
+    double stall_seconds;
     nami_prof *prof; /* borrowed */
 } nami_exec_config;
 

@@ -299,12 +299,22 @@ static nami_status check_known(const nami_schedule *s)
     const unsigned known = 1u << NAMI_F | 1u << NAMI_B | 1u << NAMI_BI | 1u << NAMI_BW |
                            1u << NAMI_SEND_F | 1u << NAMI_RECV_F | 1u << NAMI_SEND_B |
                            1u << NAMI_RECV_B | 1u << NAMI_REDUCE | 1u << NAMI_UPDATE;
-    if (s->place.copies != 1 || s->recipe.slices != 1 ||
-        s->recipe.weights != NAMI_WEIGHTS_FLUSH)
+    const char *name = s->recipe.name != NULL ? s->recipe.name : "of a file";
+    if (s->place.copies != 1)
         return nami_fail(NAMI_EPLAN,
-                         "a schedule with %d copies of the model, %d token "
-                         "slices or weights without flush cannot be run yet",
-                         s->place.copies, s->recipe.slices);
+                         "schedule %s has %d copies of the model: that can be "
+                         "simulated but cannot be run yet",
+                         name, s->place.copies);
+    if (s->recipe.slices != 1)
+        return nami_fail(NAMI_EPLAN,
+                         "schedule %s has %d token slices: that can be "
+                         "simulated but cannot be run yet",
+                         name, s->recipe.slices);
+    if (s->recipe.weights != NAMI_WEIGHTS_FLUSH)
+        return nami_fail(NAMI_EPLAN,
+                         "schedule %s keeps weights without flush: that "
+                         "cannot be run yet",
+                         name);
     for (int p = 0; p < s->place.positions; p++) {
         bool updating = false; /* one norm over all gradients comes before any update */
         for (int64_t i = 0; i < s->list[p].count; i++) {
