@@ -7,7 +7,7 @@
 kills=${NAMI_KILLS:-10}
 seed=${NAMI_TEST_SEED:-$$}
 echo "seed $seed, $kills kills"
-steps=$((30 * (kills + 2)))
+steps=$((100 * (kills + 2)))
 deck $steps
 
 nami 2 run deck.ini run.directory=whole train.eval_every=10
@@ -30,7 +30,7 @@ layout() {
 
 # last: the last step of the log, 0 when there is none
 last() {
-    losses cut 2>/dev/null | sed -n 's/^step \([0-9]*\) .*/\1/p' | tail -n 1 | grep . || echo 0
+    tail -n 6 cut/log.jsonl 2>/dev/null | sed -n 's/^{"event":"step","step":\([0-9]*\),.*/\1/p' | tail -n 1 | grep . || echo 0
 }
 
 # begun: how many runs have begun to log
@@ -53,6 +53,7 @@ while [ $killed -lt "$kills" ]; do
     $NAMI_LAUNCH -n "$ranks" "$NAMI_PROGRAM" run deck.ini run.directory=cut train.eval_every=10 \
         checkpoint.every=3 "$@" >out 2>&1 </dev/null &
     launcher=$!
+    # the log is cut back at first, hence a little less
     while [ $more -gt 0 ] && kill -0 $launcher 2>/dev/null; do
         [ "$(begun)" -gt "$runs" ] && [ "$(last)" -ge $((first + more - 6)) ] && break
         sleep 0.01
@@ -66,7 +67,7 @@ while [ $killed -lt "$kills" ]; do
     killed=$((killed + 1))
     ls -A cut/checkpoints/ 2>/dev/null | grep -qv '^step-[0-9]*\.h5$' && during=$((during + 1))
     case $code in
-    0 | 2 | 3 | 4 | 5 | 6 | 7 | 70 | 76) want killed $code "kill $killed on $ranks ranks ($*)" ;;
+    0 | 2 | 3 | 4 | 5 | 6 | 7 | 70 | 76) want killed $code "kill $killed on $ranks ranks ($*)"; break ;;
     esac
 done
 echo "$killed kills, $during of them left a half-written checkpoint"
