@@ -195,6 +195,8 @@ static const nami_option rows[] = {
          "time of a message between nodes; empty: --latency"),
     TEXT("node-bandwidth", node_bandwidth, "",
          "bytes a time unit of a message between nodes, or inf; empty: --bandwidth"),
+    SWITCH("apart", apart,
+           "run pairs of actions one after the other, each when it can"),
     SWITCH("serial-links", serial,
            "a position sends one message after another to the same peer"),
     TIME("update", update, "0", "optimiser step of one position"),

@@ -16,6 +16,7 @@ typedef struct nami_simulate_flags {
     char *bandwidth;                     /* bytes a time unit, or "inf" */
     int64_t ranks_per_node;              /* 0: one node */
     char *node_latency, *node_bandwidth; /* between nodes; "": as above */
+    bool apart;                          /* pairs are not kept together */
     bool serial;                         /* links carry one message at a time */
     double update, reduce;
     bool reduce_alone;

@@ -71,6 +71,7 @@ nami_status nami_simulate_costs_open(const nami_simulate_flags *f,
                      .latency = f->latency,
                      .ranks_per_node = (int)f->ranks_per_node,
                      .serial = f->serial,
+                     .apart = f->apart,
                      .update = f->update,
                      .reduce = f->reduce,
                      .reduce_alone = f->reduce_alone};

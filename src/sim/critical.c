@@ -61,7 +61,7 @@ static bool go_to_maker(trail *t, nami_action a, int from, nami_kind kind,
     a.stage = (uint16_t)from;
     if (!go_to(t, position, a, kind, twin))
         return false;
-    t->index += nami_list_pair(&t->m->s->list[position], t->index);
+    t->index += nami_sim_pair(t->m, &t->m->s->list[position], t->index);
     return true;
 }
 

@@ -50,6 +50,12 @@ static inline int64_t nami_sim_at(const nami_sim *m, nami_action a, int stage)
     return ((int64_t)stage * r->microbatches + a.unit) * r->slices + a.slice;
 }
 
+/* Whether entries `first` and `first` + 1 of `l` run as a pair. Local. */
+static inline bool nami_sim_pair(const nami_sim *m, const nami_list *l, int64_t first)
+{
+    return !m->cost->apart && nami_list_pair(l, first);
+}
+
 /* Time of one action, in scaled units. Local. */
 double nami_sim_duration(const nami_sim *m, nami_action a);
 

@@ -23,6 +23,8 @@ typedef struct nami_cost {
     int ranks_per_node; /* positions that share a node, counted from 0; 0: all are on one */
     double node_latency, node_bandwidth; /* the same for messages between nodes */
     bool serial; /* a position sends one message after another to the same peer */
+    bool
+        apart; /* pairs run one after the other, each action when it can: as on a device */
     const double *bytes; /* [stages] of the message behind stage s, or NULL = 0 */
     double update,
         reduce; /* time of UPDATE and REDUCE of one position; 0. REDUCEs of a position run one after

@@ -174,11 +174,11 @@ static void compute(nami_sim *m, int position, int64_t index)
 {
     const nami_list *l = &m->s->list[position];
     nami_action a = l->item[index];
-    if (nami_list_pair(l, index - 1))
+    if (nami_sim_pair(m, l, index - 1))
         return; /* ran with the first of its pair */
     wait w = ready(m, a, position);
     m->cause[position][index] = (uint8_t)w.cause;
-    if (!nami_list_pair(l, index)) {
+    if (!nami_sim_pair(m, l, index)) {
         run(m, position, index, w.until, w.until + nami_sim_duration(m, a));
         return;
     }

@@ -202,6 +202,22 @@ static void mean_stages(const nami_meter *m, nami_comm *c, int stages, double *m
     nami_free(sums);
 }
 
+/* What a device made leaves it at once, whatever the lists have in between: then they are simulated without messages
+ * of their own. */
+static nami_status simulate(const nami_job *job, const nami_cost *cost,
+                            nami_prediction *out)
+{
+    nami_schedule bare = {0};
+    if (job->backend->host)
+        return nami_simulate(&job->layout.train, cost, true, out);
+    nami_status status =
+        nami_schedule_generate(&job->layout.train.recipe, NAMI_PURPOSE_TRAIN, &bare);
+    if (status == NAMI_OK)
+        status = nami_simulate(&bare, cost, true, out);
+    nami_schedule_free(&bare);
+    return status;
+}
+
 void nami_meter_predict(const nami_meter *m, nami_job *job, nami_prediction *out)
 {
     int stages = nami_layout_stages(&job->layout);
@@ -211,9 +227,9 @@ void nami_meter_predict(const nami_meter *m, nami_job *job, nami_prediction *out
     nami_cost cost = {.stage_f = mean,
                       .stage_bi = mean + stages,
                       .stage_bw = mean + 2 * (size_t)stages,
-                      .latency = m->step_hop > 0 ? m->step_hop : m->hop};
-    if (m->steps > 0 &&
-        nami_simulate(&job->layout.train, &cost, true, out) != NAMI_OK) {
+                      .latency = m->step_hop > 0 ? m->step_hop : m->hop,
+                      .apart = !job->backend->host};
+    if (m->steps > 0 && simulate(job, &cost, out) != NAMI_OK) {
         nami_prediction_free(out);
         *out = (nami_prediction){.bubble = NAN};
     }

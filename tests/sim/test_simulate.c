@@ -283,6 +283,46 @@ static void test_svg_measured(void **state)
     nami_text_free(&svg);
 }
 
+/* Pairs kept apart are lists without pairs; together they take no less time. */
+static void test_apart(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"dualpipe", "dualpipev", "dapple"};
+    for (int i = 0; i < 3; i++)
+        for (int positions = 2; positions <= 8; positions += 2) {
+            nami_recipe r = {.positions = positions,
+                             .microbatches = 2 * positions,
+                             .waves = 1,
+                             .chunks = 1,
+                             .slices = 1};
+            nami_schedule s;
+            nami_prediction together, apart, without;
+            nami_cost cost = {.tf = 1, .tbi = 1, .tbw = 1, .latency = 0.125};
+            int pairs = 0;
+            assert_ok(nami_recipe_preset(&r, names[i]));
+            assert_ok(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s));
+            assert_ok(nami_simulate(&s, &cost, false, &together));
+            cost.apart = true;
+            assert_ok(nami_simulate(&s, &cost, false, &apart));
+            cost.apart = false;
+            for (int p = 0; p < positions; p++)
+                for (int64_t k = 0; k < s.list[p].count; k++) {
+                    pairs += s.list[p].item[k].flags != 0;
+                    s.list[p].item[k].flags = 0;
+                }
+            assert_ok(nami_simulate(&s, &cost, false, &without));
+            assert_true(apart.makespan == without.makespan);
+            assert_true(apart.critical.messages == without.critical.messages);
+            assert_true(apart.makespan <= together.makespan);
+            assert_int_equal(pairs > 0, i < 2);
+            assert_int_equal(apart.makespan < together.makespan, i < 2);
+            nami_prediction_free(&without);
+            nami_prediction_free(&apart);
+            nami_prediction_free(&together);
+            nami_schedule_free(&s);
+        }
+}
+
 static void test_text_and_trace(void **state)
 {
     (void)state;
@@ -306,11 +346,17 @@ static void test_text_and_trace(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_lists), cmocka_unit_test(test_latency),
-        cmocka_unit_test(test_by_hand),      cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_span_bubble),  cmocka_unit_test(test_stuck),
-        cmocka_unit_test(test_svg),          cmocka_unit_test(test_svg_big),
-        cmocka_unit_test(test_svg_measured), cmocka_unit_test(test_text_and_trace),
+        cmocka_unit_test(test_random_lists),
+        cmocka_unit_test(test_latency),
+        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_span_bubble),
+        cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_svg_big),
+        cmocka_unit_test(test_svg_measured),
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_text_and_trace),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
