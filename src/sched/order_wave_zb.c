@@ -19,7 +19,7 @@ typedef struct slot_action {
  * forwards reflected: stage s has `last` - s. */
 static slot_action find(const nami_recipe *r, int position, int64_t slot, int64_t last)
 {
-    int64_t p = r->positions, period = 2 * r->waves * p;
+    int64_t p = r->positions, period = 2 * p * r->waves;
     for (int c = 0; c < 2 * r->waves; c++) {
         int64_t stage = c * p + (c % 2 == 0 ? position : p - 1 - position);
         int64_t entry = slot - (last < 0 ? stage : last - stage);
