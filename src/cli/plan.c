@@ -5,12 +5,15 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "cli/advise.h"
 #include "cli/deck.h"
 #include "sim/sim.h"
 #include "train/job.h"
 
 typedef struct nami_plan_flags {
     int64_t ranks;
+    bool advise;
+    nami_advise_flags advice;
 } nami_plan_flags;
 
 /* Ranks that the deck asks for. */
@@ -116,7 +119,11 @@ static nami_status run_plan(const nami_call *call)
     nami_status status = nami_cli_deck(NULL, call->word, call->words, &settings);
     if (status == NAMI_OK)
         status = ranks_of(&settings, flags->ranks, &ranks);
-    if (status == NAMI_OK)
+    if (status == NAMI_OK && flags->advise)
+        status = nami_cli_advise(&flags->advice, &settings, ranks);
+    else if (status == NAMI_OK && flags->advice.json)
+        status = nami_fail(NAMI_EINPUT, "--json goes with --advise");
+    else if (status == NAMI_OK)
         status = nami_job_plan(&job, NULL, &settings, ranks, 0);
     if (job.budget && job.budget[0].total > 0) /* also when it does not fit */
         print_plan(&job);
@@ -133,17 +140,29 @@ static const nami_option rows[] = {
      .minimum = 0,
      .maximum = 1 << 24,
      .help = "number of ranks; 0: pipeline.positions x pipeline.replicas"},
+    {.key = "advise",
+     .kind = NAMI_OPTION_BOOL,
+     .offset = offsetof(nami_plan_flags, advise),
+     .fallback = "no",
+     .help =
+         "rank schedules, W or V, P x D, micro-batch sizes and recomputation for the "
+         "deck's model by simulation, instead of showing the deck's own layout"},
+    NAMI_ADVISE_ROWS(nami_plan_flags, advice),
 };
-static const nami_option_table table = {.row = rows, .rows = 1};
+static const nami_option_table table = {.row = rows,
+                                        .rows = sizeof rows / sizeof *rows};
 
 const nami_command nami_cli_plan = {
     .name = "plan",
     .words = "DECK [section.key=value ...]",
     .summary = "show stages, memory and predicted bubble of a deck; needs no mpiexec",
-    .text = "Memory in MiB by purpose; slots are activations of micro-batches held at "
-            "once; GFLOP of\n"
-            "one micro-batch, forward. Exit code 4 when a position does not fit "
-            "run.memory.\n",
+    .text =
+        "Memory in MiB by purpose; slots are activations of micro-batches held at "
+        "once; GFLOP of\n"
+        "one micro-batch, forward. Exit code 4 when a position does not fit "
+        "run.memory.\n"
+        "With --advise only the deck's model, batch, sums and memory count, not its "
+        "[pipeline].\n",
     .options = &table,
     .size = sizeof(nami_plan_flags),
     .fewest = 1,

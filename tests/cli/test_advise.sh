@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# test_advise.sh - advice from the command line: its deck is planned as it is, refusals, JSON.
+cd "$NAMI_SCRATCH" || exit 99
+failed=0
+
+# expect STATUS TEXT ARGUMENT...: nami exits with STATUS and says TEXT somewhere
+expect() {
+    status=$1 text=$2
+    shift 2
+    "$NAMI_PROGRAM" "$@" >out 2>&1
+    got=$?
+    if [ $got != "$status" ] || ! grep -qF -- "$text" out; then
+        echo "nami $*: status $got, expected $status with '$text':"
+        cat out
+        failed=1
+    fi
+}
+
+rest=$NAMI_SOURCE/input/gpt2-124m.ini
+costs='--flops 1e12 --bandwidth 1e10 --top 3'
+awk '/^\[/ { skip = $0 == "[pipeline]" } !skip' "$rest" >rest.ini
+
+# memory in bytes of a rank: plenty, and too little for one rank to hold the model
+for memory in 16e9 1.6e9; do
+    expect 0 'schedule = ' plan --advise "$rest" --ranks 8 --memory $memory $costs
+    sed -n '/^\[pipeline\]$/,$p' out >fragment.ini
+    cat rest.ini fragment.ini >deck.ini
+    schedule=$(sed -n 's/^schedule = //p' fragment.ini)
+    expect 0 "schedule  $schedule:" plan deck.ini --ranks 8 \
+        run.memory="$(awk "BEGIN { printf \"%.9f\", $memory / 1024 ^ 3 }")"
+done
+grep -q '^positions = 1$' fragment.ini && { echo "a whole model in 1.6 GB?"; failed=1; }
+expect 0 'do not fit into a rank; the first: ' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs
+expect 0 '"plain_wins":' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs --json
+expect 0 '"fragment":"[pipeline]\nschedule = ' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs --json
+expect 4 'no layout fits: the smallest needs' plan --advise "$rest" --ranks 8 --memory 1e6 $costs
+expect 2 '--json goes with --advise' plan "$rest" --json
+expect 0 'costs     ' plan --advise "$NAMI_SOURCE/input/kjv-small.ini" # measures the rate
+expect 0 'matrix peak measured now' plan --advise "$NAMI_SOURCE/input/kjv-small.ini"
+exit $failed
