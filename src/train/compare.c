@@ -129,6 +129,7 @@ static nami_status compare_all(pair *p, const nami_settings *s, int64_t steps)
 {
     nami_status status = NAMI_OK;
     NAMI_TRY(start(&p->layout, p->comm, s));
+    p->out->exact = nami_layout_exact(&p->layout.layout, p->out->promise);
     make_single(p, s);
     /* how long one rank takes nobody knows: the others wait for ever */
     nami_comm_phase(p->comm, "comparing with one rank", 0);

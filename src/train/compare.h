@@ -7,6 +7,8 @@
 
 /* Where two runs part. */
 typedef struct nami_comparison {
+    bool exact;         /* whether the layout promises equal bits */
+    char promise[256];  /* why, or why not */
     int64_t steps;      /* compared */
     int64_t loss_step;  /* first step (1-based) with another loss, 0: none */
     double loss[2];     /* of that step: one rank, layout */

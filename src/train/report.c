@@ -155,11 +155,11 @@ static void add_provenance(nami_text *t, const nami_run *run)
 {
     char utc[32];
     nami_event_text(t, "command", run->request->command);
-    nami_text_add(t, "\n ");
-    nami_event_text(t, "version", run->request->version);
-    nami_event_text(t, "build", run->request->build);
+    nami_text_add(t, "\n ,\"versions\":{\"nami\":");
+    nami_text_json(t, run->request->version);
     nami_event_text(t, "mpi", nami_comm_version());
-    nami_text_add(t, "\n ");
+    nami_event_text(t, "build", run->request->build);
+    nami_text_add(t, "}\n ");
     nami_event_text(t, "start_utc", run->begun);
     nami_event_text(t, "end_utc", nami_utc(utc));
     nami_event_text(t, "parent_checkpoint", run->parent);

@@ -21,7 +21,7 @@ has run/log.jsonl \
     "^\{\"event\":\"eval\",\"step\":10,\"loss\":$number," '"event":"start"' '"event":"checkpoint","step":30' '"event":"end","step":30'
 [ "$(grep -c '"event":"step"' run/log.jsonl)" = 30 ] || { echo "FAIL not 30 steps"; failed=1; }
 for key in bubble_measured bubble_predicted peak_bytes_measured peak_bytes_predicted matrix_peak_share phase_seconds \
-    version mpi build ranks rank_hosts parent_checkpoint data_identity; do
+    versions mpi build ranks rank_hosts parent_checkpoint data_identity; do
     has run/report.json "\"$key\":"
 done
 for phase in forward 'backward input' 'backward weight' recompute wait reduce update 'input and output'; do
