@@ -23,6 +23,11 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
     case $name in
     kjv-quick | kjv-small) steps "$deck" 4 ;;
     kjv-long) steps "$deck" 4 ;;
+    wave-32)
+        nami 8 run "$deck" run.directory=run-wave pipeline.positions=8 pipeline.microbatches=8 train.batch=8 \
+            synthetic.forward=1ms synthetic.backward_input=1ms synthetic.backward_weight=1ms
+        want 0 $? "$name runs on 8 positions"
+        ;;
     esac
 done
 exit $failed
