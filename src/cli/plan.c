@@ -54,9 +54,12 @@ static double predict(const nami_job *job)
 /* Blocks of a position, "0-3,9-11". */
 static void print_blocks(const nami_layout *l, int position, nami_text *out)
 {
-    int stages = nami_layout_stages(l);
-    for (int s = 0, first = 1; s < stages; s++) {
-        if (nami_place_of(&l->train.place, 0, s) != position)
+    const nami_place *place = &l->train.place;
+    for (int s = 0, first = 1; s < place->stages; s++) {
+        bool here = false;
+        for (int c = 0; c < place->copies; c++)
+            here = here || nami_place_of(place, c, s) == position;
+        if (!here)
             continue;
         nami_text_add(out, "%s%d", first ? "" : ",", l->cut[s]);
         if (l->cut[s + 1] - 1 > l->cut[s])

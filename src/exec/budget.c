@@ -16,10 +16,12 @@ static void describe(const nami_share *s, nami_budget *out)
         out->parameters += s->param[i].count;
     for (int i = 0; i < s->stages; i++) {
         int stage = s->stage[i].stage;
-        if (i == 0)
+        if (i == 0 || l->cut[stage] < out->first_block)
             out->first_block = l->cut[stage];
-        out->last_block = l->cut[stage + 1] - 1;
-        out->flops += nami_graph_bytes(s->stage[i].train)->flops[NAMI_FORWARD];
+        if (l->cut[stage + 1] - 1 > out->last_block)
+            out->last_block = l->cut[stage + 1] - 1;
+        out->flops += nami_graph_bytes(s->stage[i].train)->flops[NAMI_FORWARD] /
+                      l->train.place.copies;
         out->slots += s->train->kept[i];
     }
 }

@@ -22,7 +22,8 @@ static quality judge(const cutter *c)
         c->position[p] = 0;
     for (int s = 0; s < c->place->stages; s++) {
         double work = c->before[c->cut[s + 1]] - c->before[c->cut[s]];
-        c->position[nami_place_of(c->place, 0, s)] += work;
+        for (int copy = 0; copy < c->place->copies; copy++)
+            c->position[nami_place_of(c->place, copy, s)] += work;
         q.squares += work * work;
     }
     for (int p = 0; p < c->place->positions; p++)

@@ -2,9 +2,12 @@
 /* gradient.c - sums of gradients in an order that no layout changes.
  *
  * Micro-batches add to partial sums, partial sums combine in the fixed binary tree (the largest power of two
- * below the count goes left), replicas in the same tree (comm/), uses of a parameter in model order.
+ * below the count goes left), replicas in the same tree (comm/), copies of the model in pairs, uses of a parameter
+ * in model order.
  * A stack does the tree: two complete sums of equal weight on top combine at once, the rest at the end.
  */
+#include <limits.h>
+
 #include "exec/state.h"
 
 static char *sum_at(nami_exec *e, int local, int level)
@@ -13,10 +16,13 @@ static char *sum_at(nami_exec *e, int local, int level)
            e->share.stage[local].sum_at;
 }
 
+/* How many micro-batches a partial sum of one of several copies gets is not known before its REDUCE. */
 static int micros_a_partial(const nami_exec *e)
 {
     const nami_layout *l = e->config.layout;
-    return l->train.recipe.microbatches / (l->partials / l->replicas);
+    return l->train.place.copies > 1
+               ? INT_MAX
+               : l->train.recipe.microbatches / nami_share_leaves(l);
 }
 
 char *nami_sums_growing(nami_exec *e, int local)
@@ -47,45 +53,53 @@ static void combine(nami_exec *e, int local)
     s->depth--;
 }
 
-void nami_sums_close(nami_exec *e, int local)
+/* The growing sum is complete. */
+static void complete(nami_exec *e, int local)
 {
     nami_sums *s = &e->sums[local];
-    if (++s->added < micros_a_partial(e))
-        return;
     s->added = 0;
     s->weight[s->depth++] = 1;
     while (s->depth > 1 && s->weight[s->depth - 1] == s->weight[s->depth - 2])
         combine(e, local);
 }
 
-/* Sum `i` of the share, where MPI may read it. */
-static char *host_sum(nami_exec *e, int i)
+void nami_sums_close(nami_exec *e, int local)
 {
-    return e->host_gradient + e->share.param[i].sum;
+    if (++e->sums[local].added == micros_a_partial(e))
+        complete(e, local);
+}
+
+static const nami_share_term *term_of(const nami_exec *e, const nami_share_move *m)
+{
+    return &e->share.param[m->param].term[m->term];
+}
+
+static size_t bytes_of(const nami_exec *e, const nami_share_move *m)
+{
+    return (size_t)e->share.param[m->param].count * e->share.wide;
 }
 
 void nami_sums_expect(nami_exec *e)
 {
-    for (int i = 0; i < e->share.params; i++) {
-        const nami_share_param *h = &e->share.param[i];
-        if (h->peer >= 0)
-            e->exchanged[2 * i] =
-                nami_comm_receive(e->config.comm, e->host_exchange + h->landing,
-                                  (size_t)h->count * e->share.wide,
-                                  nami_exec_rank_of(e, h->peer), h->tag);
+    for (int i = 0; i < e->share.moves; i++) {
+        const nami_share_move *m = &e->share.move[i];
+        if (!m->sends)
+            e->exchanged[i] = nami_comm_receive(
+                e->config.comm, e->host_exchange + term_of(e, m)->at, bytes_of(e, m),
+                nami_exec_rank_of(e, m->peer), m->tag);
     }
 }
 
-/* Send the sums of stage `local` that its peers wait for. */
+/* Send the sums of stage `local` that other positions wait for. */
 static void exchange_send(nami_exec *e, int local)
 {
     e->sums[local].state = NAMI_SUMS_SHARED;
-    for (int i = 0; i < e->share.params; i++) {
-        const nami_share_param *h = &e->share.param[i];
-        if (h->peer >= 0 && h->local == local)
-            e->exchanged[2 * i + 1] = nami_comm_send(
-                e->config.comm, host_sum(e, i), (size_t)h->count * e->share.wide,
-                nami_exec_rank_of(e, h->peer), h->tag);
+    for (int i = 0; i < e->share.moves; i++) {
+        const nami_share_move *m = &e->share.move[i];
+        if (m->sends && term_of(e, m)->local == local)
+            e->exchanged[i] =
+                nami_comm_send(e->config.comm, e->host_gradient + term_of(e, m)->at,
+                               bytes_of(e, m), nami_exec_rank_of(e, m->peer), m->tag);
     }
 }
 
@@ -127,11 +141,12 @@ static void copy_to_host(nami_exec *e, int local)
         nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_gradient + t->sum_at,
                           e->gradient + t->sum_at,
                           (size_t)t->sum_count * e->share.wide);
-    for (int i = 0; e->reducer == NULL && i < e->share.params; i++) {
-        const nami_share_param *h = &e->share.param[i];
-        if (h->peer >= 0 && h->local == local)
-            nami_backend_copy(b, NAMI_LANE_COMPUTE, host_sum(e, i),
-                              e->gradient + h->sum, (size_t)h->count * e->share.wide);
+    for (int i = 0; e->reducer == NULL && i < e->share.moves; i++) {
+        const nami_share_move *m = &e->share.move[i];
+        size_t at = term_of(e, m)->at;
+        if (m->sends && term_of(e, m)->local == local)
+            nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_gradient + at,
+                              e->gradient + at, bytes_of(e, m));
     }
 }
 
@@ -139,10 +154,13 @@ void nami_sums_reduce(nami_exec *e, int local)
 {
     nami_sums *s = &e->sums[local];
     const nami_layout *l = e->config.layout;
+    if (l->train.place.copies > 1) {
+        nami_sums_open(e, local); /* a copy may have had no micro-batch at all */
+        complete(e, local);
+    }
     while (s->depth > 1)
         combine(e, local);
-    NAMI_CHECK(s->depth == 1 && s->added == 0 &&
-               s->weight[0] == l->partials / l->replicas);
+    NAMI_CHECK(s->depth == 1 && s->added == 0 && s->weight[0] == nami_share_leaves(l));
     copy_to_host(e, local);
     s->copied = nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE);
     s->state = NAMI_SUMS_COMPLETE;
@@ -170,10 +188,10 @@ static bool exchange_ready(nami_exec *e, int number)
 
 static void describe_exchange(const nami_exec *e, int number, nami_text *out)
 {
-    const nami_share_param *h = &e->share.param[number / 2];
+    const nami_share_move *m = &e->share.move[number];
     nami_text_add(out, "the gradient of %s %s rank %d",
-                  e->config.model->param[h->param].name,
-                  number % 2 == 0 ? "from" : "to", nami_exec_rank_of(e, h->peer));
+                  e->config.model->param[e->share.param[m->param].param].name,
+                  m->sends ? "to" : "from", nami_exec_rank_of(e, m->peer));
 }
 
 /* What the host changed or received goes to the device before launches to come. */
@@ -189,19 +207,28 @@ static void return_to_device(nami_exec *e)
                           e->host_exchange, e->share.exchange);
 }
 
-/* Two terms commute, so both ends get the same bits whichever use is theirs. */
-static void add_uses(nami_exec *e)
+/* Where term `t` of parameter `i` lies. */
+static char *term_at(nami_exec *e, int i, int t)
+{
+    const nami_share_term *term = &e->share.param[i].term[t];
+    return (term->local >= 0 ? e->gradient : e->exchange) + term->at;
+}
+
+/* On every position in the same order, so all get the same bits: copies in pairs, then uses. */
+static void add_terms(nami_exec *e)
 {
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
-        if (h->second == SIZE_MAX && h->peer < 0)
-            continue;
-        nami_arg_vector a = {.wide = e->config.layout->wide,
-                             .count = h->count,
-                             .a = e->gradient + h->sum,
-                             .b = h->peer < 0 ? e->gradient + h->second
-                                              : e->exchange + h->landing};
-        nami_backend_launch(e->config.backend, NAMI_LANE_COMPUTE, e->add_uses[i], &a);
+        for (int step = 1; step < h->terms; step *= 2) {
+            for (int t = 0; t + step < h->terms; t += 2 * step) {
+                nami_arg_vector a = {.wide = e->config.layout->wide,
+                                     .count = h->count,
+                                     .a = term_at(e, i, t),
+                                     .b = term_at(e, i, t + step)};
+                nami_backend_launch(e->config.backend, NAMI_LANE_COMPUTE,
+                                    e->add_terms[i], &a);
+            }
+        }
     }
 }
 
@@ -210,16 +237,16 @@ void nami_sums_settle(nami_exec *e)
     nami_exec_wait(e, &(nami_awaited){.ready = replicas_ready,
                                       .describe = describe_replicas,
                                       .phase = NAMI_PHASE_REDUCE});
-    for (int i = 0; i < 2 * e->share.params; i++)
+    for (int i = 0; i < e->share.moves; i++)
         nami_exec_wait(e, &(nami_awaited){.ready = exchange_ready,
                                           .describe = describe_exchange,
                                           .number = i,
                                           .phase = NAMI_PHASE_WAIT});
     return_to_device(e);
-    add_uses(e);
+    add_terms(e);
 }
 
 char *nami_sums_of(nami_exec *e, int i)
 {
-    return e->gradient + e->share.param[i].sum;
+    return term_at(e, i, 0);
 }

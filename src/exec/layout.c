@@ -140,7 +140,7 @@ static nami_status make(const nami_layout_request *r, const nami_model *m,
     NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_TRAIN, &out->train));
     NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_EVALUATE, &out->evaluate));
     NAMI_TRY(check_ranks(r, out->train.place.positions));
-    if (out->partials > out->replicas)
+    if (out->partials > out->replicas && out->train.place.copies == 1)
         NAMI_TRY(check_ascending(out));
     return make_cuts(r, m, out);
 }
@@ -172,6 +172,14 @@ bool nami_layout_exact(const nami_layout *l, char buf[256])
 {
     int A = l->partials, D = l->replicas;
     bool exact = true;
+    if (l->train.place.copies > 1) {
+        snprintf(
+            buf, 256,
+            "%d copies of the model add the micro-batches that each ran, then their "
+            "sums: results equal those of one copy to rounding",
+            l->train.place.copies);
+        return false;
+    }
     for (int r = 0; r < D; r++)
         exact = exact && nami_tree_is_node(A, r * (A / D), (r + 1) * (A / D));
     if (exact)

@@ -67,8 +67,9 @@ typedef struct nami_budget {
     int first_block,
         last_block; /* of its stages, for the table; a position may own several stages */
     int64_t parameters; /* elements */
-    double flops;       /* of its stages, forward of one micro-batch */
-    int slots;          /* activations in flight, sum over its stages */
+    double
+        flops; /* of its stages, forward of one micro-batch; mean over the copies of the model */
+    int slots; /* activations in flight, sum over its stages */
 } nami_budget;
 
 /* [out: positions] Local. Builds and plans the graphs with backend b, allocates nothing that lasts.

@@ -79,8 +79,9 @@ static void make_tables(nami_exec *e)
     e->sums = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->sums);
     e->order = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->order);
     e->kernels = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->kernels);
-    e->add_uses = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->add_uses);
-    e->exchanged = nami_calloc(NAMI_MEM_OTHER, 2 * params, sizeof *e->exchanged);
+    e->add_terms = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->add_terms);
+    e->exchanged =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)s->moves + 1, sizeof *e->exchanged);
     for (int b = 0; b < s->buffers; b++) {
         e->message[b].data = e->boundary + (size_t)b * s->boundary;
         e->message[b].host = e->host_boundary + (size_t)b * s->boundary;
@@ -94,7 +95,7 @@ static void free_tables(nami_exec *e)
     nami_free(e->sums);
     nami_free(e->order);
     nami_free(e->kernels);
-    nami_free(e->add_uses);
+    nami_free(e->add_terms);
     nami_free(e->exchanged);
 }
 
@@ -115,8 +116,8 @@ static nami_status prepare(nami_exec *e)
         const nami_share_param *h = &s->param[i];
         NAMI_TRY(nami_optim_prepare(e->config.optim, e->config.backend,
                                     e->config.layout->wide, h->count, &e->kernels[i]));
-        if (h->second != SIZE_MAX || h->peer >= 0)
-            NAMI_TRY(prepare_add(e, h->count, &e->add_uses[i]));
+        if (h->terms > 1)
+            NAMI_TRY(prepare_add(e, h->count, &e->add_terms[i]));
     }
     return NAMI_OK;
 }
@@ -173,6 +174,20 @@ static void initialise(nami_exec *e)
     nami_free(wide);
 }
 
+/* A tag for each message of a step: keys of the schedule, then uses of parameters. */
+static nami_status check_tags(const nami_exec *e)
+{
+    const nami_layout *l = e->config.layout;
+    const int64_t need = nami_schedule_keys(&l->train) + e->blueprint.uses;
+    if (need < nami_comm_tags(e->config.comm))
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "a step of %d stages and %d micro-batches needs %lld message "
+                     "tags; this MPI has %d",
+                     nami_layout_stages(l), l->train.recipe.microbatches,
+                     (long long)need, nami_comm_tags(e->config.comm));
+}
+
 static nami_status set_up(nami_exec *e)
 {
     const nami_exec_config *c = &e->config;
@@ -181,17 +196,9 @@ static nami_status set_up(nami_exec *e)
     if (nami_comm_size(c->comm) != ranks)
         return nami_fail(NAMI_EINPUT, "the layout is for %d ranks, but there are %d",
                          ranks, nami_comm_size(c->comm));
-    if (nami_schedule_keys(&c->layout->train) + c->model->params >=
-        nami_comm_tags(c->comm))
-        return nami_fail(
-            NAMI_EPLAN,
-            "a step of %d stages and %d micro-batches needs %lld message "
-            "tags; this MPI has %d",
-            nami_layout_stages(c->layout), c->layout->train.recipe.microbatches,
-            (long long)nami_schedule_keys(&c->layout->train) + c->model->params,
-            nami_comm_tags(c->comm));
     NAMI_TRY(
         nami_blueprint_make(c->layout, c->model, c->optim, c->backend, &e->blueprint));
+    NAMI_TRY(check_tags(e));
     NAMI_TRY(nami_share_make(&e->blueprint, e->position, &e->share));
     for (int t = 0; t < NAMI_MEM_TAGS; t++)
         before[t] = nami_memory_now((nami_tag)t);

@@ -98,7 +98,7 @@ static void timing_free(timing *t)
     nami_free(t->sent);
 }
 
-/* Choosing for one position. Tables are [stages * units]. */
+/* Choosing for one position. Tables are [stages * units]: a unit runs in one copy of the model. */
 typedef struct chooser {
     const timing *t;
     const nami_schedule *s;
@@ -107,7 +107,7 @@ typedef struct chooser {
     double *closed;             /* end of the last backward (evaluate: forward) */
     int *in, *out, *dout, *din; /* buffers */
     int *kept, *held;           /* slots */
-    int *local;                 /* [stages] index among the position's */
+    int *local;                 /* [copies * stages] index among the position's */
     double *idle;               /* [buffers] from when each buffer is free */
     int capacity;
     bool **busy; /* [2 * route stages] slots in use: kept, then held */
@@ -242,7 +242,8 @@ static void choose(chooser *c)
         nami_task *task = &c->route->task[i];
         nami_action a = l->item[i];
         const nami_semantics *is = nami_semantics_of(a.kind);
-        *task = (nami_task){.action = a, .local = c->local[a.stage]};
+        *task = (nami_task){.action = a,
+                            .local = c->local[a.copy * c->s->place.stages + a.stage]};
         task->in = task->out = task->dout = task->din = -1;
         task->kept = task->held = task->peer = task->tag = -1;
         if (a.kind == NAMI_BI)
@@ -256,9 +257,14 @@ static void choose(chooser *c)
 
 static void route_open(chooser *c, const nami_schedule *s, nami_route *r)
 {
-    int stages = s->place.stages;
-    r->stage = nami_calloc(NAMI_MEM_OTHER, (size_t)stages, sizeof *r->stage);
-    r->stages = nami_place_local(&s->place, c->position, 0, r->stage);
+    size_t most = (size_t)s->place.copies * (size_t)s->place.stages;
+    r->stage = nami_calloc(NAMI_MEM_OTHER, most, sizeof *r->stage);
+    r->copy = nami_calloc(NAMI_MEM_OTHER, most, sizeof *r->copy);
+    for (int copy = 0; copy < s->place.copies; copy++) {
+        int n = nami_place_local(&s->place, c->position, copy, r->stage + r->stages);
+        for (int i = 0; i < n; i++)
+            r->copy[r->stages++] = copy;
+    }
     r->kept = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->kept);
     r->held = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->held);
     r->split = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->split);
@@ -279,9 +285,11 @@ static void route_position(const timing *t, int position, nami_route *r)
     c.closed = nami_calloc(NAMI_MEM_OTHER, cells, sizeof *c.closed);
     c.busy = nami_calloc(NAMI_MEM_OTHER, pools, sizeof *c.busy);
     c.room = nami_calloc(NAMI_MEM_OTHER, pools, sizeof *c.room);
-    c.local = nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.stages, sizeof *c.local);
+    c.local =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.copies * (size_t)s->place.stages,
+                    sizeof *c.local);
     for (int i = 0; i < r->stages; i++)
-        c.local[r->stage[i]] = i;
+        c.local[r->copy[i] * s->place.stages + r->stage[i]] = i;
     choose(&c);
     for (size_t i = 0; i < pools; i++)
         nami_free(c.busy[i]);
@@ -300,11 +308,6 @@ static nami_status check_known(const nami_schedule *s)
                            1u << NAMI_SEND_F | 1u << NAMI_RECV_F | 1u << NAMI_SEND_B |
                            1u << NAMI_RECV_B | 1u << NAMI_REDUCE | 1u << NAMI_UPDATE;
     const char *name = s->recipe.name != NULL ? s->recipe.name : "of a file";
-    if (s->place.copies != 1)
-        return nami_fail(NAMI_EPLAN,
-                         "schedule %s has %d copies of the model: that can be "
-                         "simulated but cannot be run yet",
-                         name, s->place.copies);
     if (s->recipe.slices != 1)
         return nami_fail(NAMI_EPLAN,
                          "schedule %s has %d token slices: that can be "
@@ -354,6 +357,7 @@ void nami_routes_free(nami_route *route, int positions)
     for (int p = 0; p < positions; p++) {
         nami_free(route[p].task);
         nami_free(route[p].stage);
+        nami_free(route[p].copy);
         nami_free(route[p].kept);
         nami_free(route[p].held);
         nami_free(route[p].split);

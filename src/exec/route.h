@@ -14,7 +14,7 @@
 /* An action with its places. Buffers are numbers below nami_route.buffers; -1: none. */
 typedef struct nami_task {
     nami_action action;
-    int local; /* the stage's index among those of the position, ascending */
+    int local; /* the stage's index among those of the position */
     int in;    /* input of the stage: read by F, B, BI, BW; filled by RECV_F */
     int out;  /* made by F: the next stage's input here, or a message; sent by SEND_F */
     int dout; /* gradient of the output: read by B, BI, BW; filled by RECV_B */
@@ -30,8 +30,9 @@ typedef struct nami_route {
     nami_task *task; /* [count] */
     int64_t count;
     int buffers; /* boundary values alive at once, at most */
-    int stages;  /* of this position */
-    int *stage;  /* [stages] their numbers, ascending */
+    int stages;  /* of this position, in all copies of the model */
+    int *stage;  /* [stages] their numbers: copy by copy, each ascending */
+    int *copy;   /* [stages] their copies */
     int *kept;   /* [stages] slots */
     int *held;   /* [stages] slots; 0 with a backward in one piece */
     bool *split; /* [stages] BI and BW run apart */

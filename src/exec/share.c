@@ -4,6 +4,11 @@
 
 #include "base/memory.h"
 
+int nami_share_leaves(const nami_layout *l)
+{
+    return l->train.place.copies > 1 ? 1 : l->partials / l->replicas;
+}
+
 int nami_share_levels(int leaves)
 {
     int most = 1;
@@ -34,13 +39,18 @@ static nami_status find_uses(nami_blueprint *p)
         nami_graph *g = NULL;
         NAMI_TRY(stage_graph(p, s, &g));
         int n = nami_graph_uses(g);
-        p->use = nami_realloc(NAMI_MEM_OTHER, p->use,
-                              (size_t)(p->uses + n + 1) * sizeof *p->use);
-        for (int u = 0; u < n; u++)
-            p->use[p->uses++] = (nami_share_use){.param = nami_graph_use_param(g, u),
-                                                 .stage = s,
-                                                 .position = nami_place_of(place, 0, s),
-                                                 .number = u};
+        p->use =
+            nami_realloc(NAMI_MEM_OTHER, p->use,
+                         (size_t)(p->uses + n * place->copies + 1) * sizeof *p->use);
+        for (int i = 0; i < n * place->copies; i++) {
+            int u = i / place->copies, copy = i % place->copies;
+            p->use[p->uses++] =
+                (nami_share_use){.param = nami_graph_use_param(g, u),
+                                 .stage = s,
+                                 .copy = copy,
+                                 .position = nami_place_of(place, copy, s),
+                                 .number = u};
+        }
         nami_graph_free(g);
     }
     return NAMI_OK;
@@ -81,45 +91,18 @@ static nami_share_param *param_find(nami_share *s, int param)
     return NULL;
 }
 
-/* The first use in the model and, when two positions share the parameter, the other one. */
-static nami_status param_away(const nami_share *s, nami_share_param *h)
+static nami_share_param *param_add(nami_share *s, int local, int param)
 {
-    const nami_blueprint *p = s->blueprint;
-    int uses = 0;
-    for (int u = 0; u < p->uses; u++) {
-        if (p->use[u].param != h->param)
-            continue;
-        if (uses++ == 0)
-            h->owner = p->use[u].position == s->position;
-        if (p->use[u].position != s->position)
-            h->peer = p->use[u].position;
-    }
-    if (uses > 2)
-        return nami_fail(NAMI_EPLAN, "parameter %s is used %d times; two are supported",
-                         p->model->param[h->param].name, uses);
-    return NAMI_OK;
-}
-
-static nami_status param_add(nami_share *s, int local, int param)
-{
-    const nami_model *m = s->blueprint->model;
     nami_share_param *h = &s->param[s->params++];
-    *h = (nami_share_param){.param = param, .local = local, .peer = -1};
-    h->count = nami_shape_count(&m->param[param].shape);
+    *h = (nami_share_param){.param = param, .local = local};
+    h->count = nami_shape_count(&s->blueprint->model->param[param].shape);
     h->at = s->parameter;
-    h->second = SIZE_MAX;
     s->parameter += nami_share_round((size_t)h->count * s->wide);
-    NAMI_TRY(param_away(s, h));
-    if (h->peer >= 0) {
-        h->landing = s->exchange;
-        h->tag = (int)nami_schedule_keys(&s->blueprint->layout->train) + param;
-        s->exchange += nami_share_round((size_t)h->count * s->wide);
-    }
-    return NAMI_OK;
+    return h;
 }
 
 /* The uses of one stage: a gradient sum each, a parameter where it is new here. */
-static nami_status stage_uses(nami_share *s, int local)
+static void stage_uses(nami_share *s, int local)
 {
     nami_share_stage *t = &s->stage[local];
     t->uses = nami_graph_uses(t->train);
@@ -129,21 +112,87 @@ static nami_status stage_uses(nami_share *s, int local)
     for (int u = 0; u < t->uses; u++) {
         int param = nami_graph_use_param(t->train, u);
         nami_share_param *h = param_find(s, param);
-        bool known = h != NULL;
-        if (!known) {
-            NAMI_TRY(param_add(s, local, param));
-            h = &s->param[s->params - 1];
-        }
+        if (h == NULL)
+            h = param_add(s, local, param);
         t->param[u] = (int)(h - s->param);
         t->sum[u] = s->gradient;
-        if (known)
-            h->second = s->gradient;
-        else
-            h->sum = s->gradient;
         s->gradient += nami_share_round((size_t)h->count * s->wide);
     }
     t->sum_count = (int64_t)((s->gradient - t->sum_at) / s->wide);
+}
+
+/* --- sums that positions exchange --- */
+
+/* The stage here that makes the sum of `use`, or -1. */
+static int maker_of(const nami_share *s, const nami_share_use *use)
+{
+    for (int i = 0; use->position == s->position && i < s->stages; i++) {
+        if (s->stage[i].stage == use->stage && s->stage[i].copy == use->copy)
+            return i;
+    }
+    return -1;
+}
+
+/* All sums of a parameter: those made here lie where they grow, the others arrive in the exchange buffer. */
+static nami_status param_terms(nami_share *s, nami_share_param *h)
+{
+    const nami_blueprint *p = s->blueprint;
+    const int copies = p->layout->train.place.copies;
+    int uses = 0;
+    for (int u = 0; u < p->uses; u++)
+        uses += p->use[u].param == h->param;
+    if (uses > 2 * copies)
+        return nami_fail(NAMI_EPLAN, "parameter %s is used %d times; two are supported",
+                         p->model->param[h->param].name, uses / copies);
+    for (int u = 0; u < p->uses; u++) {
+        const nami_share_use *use = &p->use[u];
+        if (use->param != h->param)
+            continue;
+        nami_share_term *t = &h->term[h->terms++];
+        *t = (nami_share_term){.use = u, .local = maker_of(s, use)};
+        if (t->local >= 0) {
+            t->at = s->stage[t->local].sum[use->number];
+        } else {
+            t->at = s->exchange;
+            s->exchange += nami_share_round((size_t)h->count * s->wide);
+        }
+    }
+    h->owner = h->term[0].local >= 0;
     return NAMI_OK;
+}
+
+static void move_add(nami_share *s, int param, int term, int peer)
+{
+    const nami_blueprint *p = s->blueprint;
+    const nami_share_term *t = &s->param[param].term[term];
+    s->move =
+        nami_realloc(NAMI_MEM_OTHER, s->move, (size_t)(s->moves + 1) * sizeof *s->move);
+    s->move[s->moves++] = (nami_share_move){
+        .param = param,
+        .term = term,
+        .peer = peer,
+        .tag = (int)nami_schedule_keys(&p->layout->train) + t->use,
+        .sends = t->local >= 0,
+    };
+}
+
+/* Each sum made here goes once to every other position that holds the parameter; each of theirs comes here. */
+static void param_moves(nami_share *s, int param)
+{
+    const nami_share_param *h = &s->param[param];
+    const nami_share_use *use = s->blueprint->use;
+    for (int t = 0; t < h->terms; t++) {
+        if (h->term[t].local < 0)
+            move_add(s, param, t, use[h->term[t].use].position);
+        for (int o = 0; h->term[t].local >= 0 && o < h->terms; o++) {
+            int peer = use[h->term[o].use].position;
+            bool known = h->term[o].local >= 0;
+            for (int i = 0; i < o; i++)
+                known = known || use[h->term[i].use].position == peer;
+            if (!known)
+                move_add(s, param, t, peer);
+        }
+    }
 }
 
 /* --- memory of a position --- */
@@ -159,6 +208,7 @@ static nami_status stage_plan(nami_share *s, int local)
     const nami_blueprint *p = s->blueprint;
     nami_share_stage *t = &s->stage[local];
     t->stage = s->train->stage[local];
+    t->copy = s->train->copy[local];
     NAMI_TRY(stage_graph(p, t->stage, &t->train));
     NAMI_TRY(stage_graph(p, t->stage, &t->evaluate));
     NAMI_TRY(
@@ -169,7 +219,9 @@ static nami_status stage_plan(nami_share *s, int local)
     NAMI_CHECK(a->packed == e->packed); /* one packed copy serves both */
     t->kept = nami_share_round(larger(a->kept, e->kept));
     t->held = nami_share_round(a->held);
-    size_t kept = (size_t)s->train->kept[local];
+    size_t kept = (size_t)(s->train->kept[local] > s->evaluate->kept[local]
+                               ? s->train->kept[local]
+                               : s->evaluate->kept[local]);
     t->kept_at = s->activation;
     t->held_at = t->kept_at + kept * t->kept;
     s->activation = t->held_at + (size_t)s->train->held[local] * t->held;
@@ -186,11 +238,13 @@ static void outer_memory(nami_share *s)
     const nami_place *place = &l->train.place;
     size_t samples = (size_t)(l->batch / l->replicas);
     size_t words = samples * (size_t)l->time * sizeof(int32_t);
-    if (nami_place_of(place, 0, 0) == s->position)
-        s->tokens = words;
-    if (nami_place_of(place, 0, place->stages - 1) == s->position) {
-        s->targets = words;
-        s->losses = samples * sizeof(double);
+    for (int c = 0; c < place->copies; c++) {
+        if (nami_place_of(place, c, 0) == s->position)
+            s->tokens = words;
+        if (nami_place_of(place, c, place->stages - 1) == s->position) {
+            s->targets = words;
+            s->losses = samples * sizeof(double);
+        }
     }
     s->boundary = nami_share_round(
         (size_t)l->micro * (size_t)nami_model_boundary(s->blueprint->model, l->time) *
@@ -228,7 +282,7 @@ nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *o
     out->train = &p->train[position];
     out->evaluate = &p->evaluate[position];
     out->stages = out->train->stages;
-    out->levels = nami_share_levels(l->partials / l->replicas);
+    out->levels = nami_share_levels(nami_share_leaves(l));
     out->states = nami_optim_states(p->optim);
     out->wide = nami_dtype_size(l->wide);
     out->stage =
@@ -237,7 +291,11 @@ nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *o
         nami_calloc(NAMI_MEM_OTHER, (size_t)p->model->params + 1, sizeof *out->param);
     for (int i = 0; i < out->stages; i++) {
         NAMI_TRY(stage_plan(out, i));
-        NAMI_TRY(stage_uses(out, i));
+        stage_uses(out, i);
+    }
+    for (int i = 0; i < out->params; i++) {
+        NAMI_TRY(param_terms(out, &out->param[i]));
+        param_moves(out, i);
     }
     outer_memory(out);
     count_bytes(out);
@@ -256,5 +314,6 @@ void nami_share_free(nami_share *s)
     }
     nami_free(s->stage);
     nami_free(s->param);
+    nami_free(s->move);
     *s = (nami_share){0};
 }

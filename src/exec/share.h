@@ -7,6 +7,7 @@
  *   parameters  one buffer a position: [stage][parameter], each at a multiple of 64 bytes; a parameter that
  *               two stages here use lies once, with the first of them. Optimiser states lie alike.
  *   gradients   `levels` buffers a position, each [stage][use]: one sum for every use of a parameter
+ *   exchange    the sums of the same parameters that other positions make: of other uses and other copies
  */
 #ifndef NAMI_EXEC_SHARE_H
 #define NAMI_EXEC_SHARE_H
@@ -21,11 +22,12 @@ static inline size_t nami_share_round(size_t bytes)
     return (bytes + NAMI_SHARE_ALIGN - 1) / NAMI_SHARE_ALIGN * NAMI_SHARE_ALIGN;
 }
 
-/* A use of a parameter: where in the model it stands. */
+/* A use of a parameter in one copy of the model: where it stands. */
 typedef struct nami_share_use {
     int param;    /* catalogue number */
     int stage;    /* of the model */
-    int position; /* of that stage */
+    int copy;     /* of the model */
+    int position; /* of that stage in that copy */
     int number;   /* of the use in the stage's graph */
 } nami_share_use;
 
@@ -36,9 +38,27 @@ typedef struct nami_blueprint {
     const nami_optim_options *optim;
     nami_backend *backend;
     nami_route *train, *evaluate; /* [positions] */
-    nami_share_use *use;          /* [uses] in model order */
+    nami_share_use *use; /* [uses] in model order, the copies of each in turn */
     int uses;
 } nami_blueprint;
+
+enum { NAMI_SHARE_TERMS = 4 }; /* two uses in two copies */
+
+/* One of the gradient sums that make up the gradient of a parameter. */
+typedef struct nami_share_term {
+    int use;   /* of the blueprint */
+    int local; /* stage of this position that makes it; -1: another position does */
+    size_t at; /* bytes into a gradient buffer; else into the exchange buffer */
+} nami_share_term;
+
+/* A gradient sum that another position sends, or waits for. */
+typedef struct nami_share_move {
+    int param; /* index into nami_share.param */
+    int term;  /* of that parameter */
+    int peer;  /* position */
+    int tag;
+    bool sends;
+} nami_share_move;
 
 /* A parameter that a position holds. */
 typedef struct nami_share_param {
@@ -48,16 +68,14 @@ typedef struct nami_share_param {
     int local;     /* stage of this position that updates it: its first use here */
     bool
         owner; /* its first use in the model is here: checkpoints and the norm take it from here */
-    size_t sum;     /* bytes into a gradient buffer: the sum of its first use here */
-    size_t second;  /* ... of its second use here; SIZE_MAX: none */
-    int peer;       /* position of its other use; -1: none elsewhere */
-    size_t landing; /* bytes into the exchange buffer: where the peer's sum arrives */
-    int tag;        /* of that message */
+    int terms;
+    nami_share_term term
+        [NAMI_SHARE_TERMS]; /* [terms] in the order of the blueprint's uses: on all positions alike */
 } nami_share_param;
 
 /* A stage that a position holds. */
 typedef struct nami_share_stage {
-    int stage;                    /* number in the model */
+    int stage, copy;              /* number in the model; in which copy of it */
     nami_graph *train, *evaluate; /* planned */
     size_t kept,
         kept_at; /* bytes of a slot; of the first one into the activation buffer */
@@ -74,10 +92,12 @@ typedef struct nami_share {
     const nami_blueprint *blueprint;
     int position;
     int stages, params;
-    nami_share_stage *stage; /* [stages] ascending */
+    nami_share_stage *stage; /* [stages] in the order of the routes */
     nami_share_param *param; /* [params] in the order of their first use here */
+    nami_share_move *move;   /* [moves] */
+    int moves;
     const nami_route *train, *evaluate;
-    int levels;       /* gradient buffers: partial sums alive at once */
+    int levels; /* gradient buffers: partial sums alive at once; 1 with several copies of the model */
     int states;       /* optimiser states */
     size_t wide;      /* bytes of a parameter's element */
     size_t parameter; /* bytes of the parameter buffer, and of each state */
@@ -102,6 +122,10 @@ void nami_blueprint_free(nami_blueprint *p);
 /* The share of `position`; borrows the blueprint. Local. Freed with nami_share_free, also after a failure. */
 nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *out);
 void nami_share_free(nami_share *s);
+
+/* Partial sums that one stage makes in a step: with several copies of the model each adds its own micro-batches
+ * to one sum. Local. */
+int nami_share_leaves(const nami_layout *l);
 
 /* Partial sums alive at once when `leaves` of them combine in the fixed tree, one after the other. Local. */
 int nami_share_levels(int leaves);

@@ -87,9 +87,9 @@ struct nami_exec {
     int *order; /* [stages] in which their REDUCEs were reached in this step */
     int reached, started; /* of order: entries; whose sum over replicas has started */
     void **pointer;       /* [2 * uses of the largest stage] of the call under way */
-    nami_optim_kernels *kernels;    /* [params] */
-    const nami_prepared **add_uses; /* [params] a += b; NULL where there is one use */
-    nami_request *exchanged;        /* [2 * params] sends and receives of second uses */
+    nami_optim_kernels *kernels;     /* [params] */
+    const nami_prepared **add_terms; /* [params] a += b; NULL where there is one term */
+    nami_request *exchanged;         /* [moves] */
 
     double
         *merge; /* [batch] losses, [model params] squares, [replicas] counted tokens */
@@ -174,7 +174,7 @@ bool nami_sums_progress(nami_exec *e);
 /* Combine the partials and start the sum over replicas. Local. */
 void nami_sums_reduce(nami_exec *e, int local);
 
-/* Complete all sums: over replicas, and over the uses of a parameter. Collective in effect. */
+/* Complete all sums: over replicas, copies of the model, and the uses of a parameter. Collective in effect. */
 void nami_sums_settle(nami_exec *e);
 
 /* The gradient of parameter `i` of the share, complete. Local. */

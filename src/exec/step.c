@@ -183,6 +183,10 @@ static void begin(nami_exec *e, int64_t number, int64_t samples,
             nami_die(status);
     }
     nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
+    if (e->share.losses >
+        0) /* another copy of the model may have some of the samples */
+        nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->losses,
+                          e->share.losses);
     e->step = number;
     e->idle = nami_now();
     e->reached = e->started = 0;

@@ -28,7 +28,10 @@ void nami_counts_start(nami_exec *e)
     for (int r = 0; r < l->replicas; r++)
         count[r] = 0;
     int64_t words = nami_exec_samples(e) * l->time;
-    for (int64_t i = 0; e->host_targets != NULL && i < words; i++)
+    /* each copy of the model has a last stage, and all of the targets there */
+    bool counts =
+        nami_place_of(&l->train.place, 0, l->train.place.stages - 1) == e->position;
+    for (int64_t i = 0; counts && i < words; i++)
         count[e->replica] += e->host_targets[i] >= 0;
     e->counting = nami_comm_merge(e->config.comm, count, l->replicas);
 }

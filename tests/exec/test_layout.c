@@ -237,6 +237,44 @@ static void test_budget(void **state)
     nami_model_free(m);
 }
 
+/* With two copies a position holds a stage of each: weights lie twice, together; a parameter that both of its stages
+ * use lies once. */
+static void test_budget_of_copies(void **state)
+{
+    (void)state;
+    nami_optim_options optim = tiny_optim(&basis);
+    nami_backend *b = NULL;
+    assert_ok(nami_backend_open("ref", 1, NAMI_F32, &b));
+    for (int tied = 0; tied < 2; tied++) {
+        tiny_problem p = basis;
+        p.tied = tied;
+        p.partials = 1;
+        nami_model *m = tiny_model(&p);
+        nami_layout l;
+        nami_budget budget[4];
+        tiny_way way = {.schedule = "chimera",
+                        .positions = 4,
+                        .waves = 1,
+                        .chunks = 1,
+                        .replicas = 1};
+        assert_ok(tiny_layout(&p, &way, m, &l));
+        assert_ok(nami_layout_budget(&l, m, &optim, b, budget));
+        int64_t parameters = 0;
+        for (int i = 0; i < 4; i++)
+            parameters += budget[i].parameters;
+        assert_int_equal(parameters, 2 * nami_model_count(m));
+        assert_int_equal(budget[0].parameters, budget[3].parameters);
+        assert_int_equal(budget[0].bytes[NAMI_MEM_DATA],
+                         budget[3].bytes[NAMI_MEM_DATA]); /* both ends read all */
+        assert_int_equal(budget[1].bytes[NAMI_MEM_DATA], 0);
+        assert_int_equal(budget[0].first_block, 0);
+        assert_int_equal(budget[0].last_block, m->blocks - 1);
+        nami_layout_free(&l);
+        nami_model_free(m);
+    }
+    nami_backend_close(b);
+}
+
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
@@ -244,7 +282,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_descending),
         cmocka_unit_test(test_cuts),     cmocka_unit_test(test_given_cuts),
         cmocka_unit_test(test_levels),   cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_budget),   cmocka_unit_test(test_budget_of_copies),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

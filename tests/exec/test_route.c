@@ -65,20 +65,21 @@ static int64_t key(const world *w, nami_action a, nami_kind kind)
     return nami_action_key(w->s, a);
 }
 
-static bool away(const world *w, int from, int to)
+static bool away(const world *w, int copy, int from, int to)
 {
     return to >= 0 && to < w->s->place.stages &&
-           nami_place_of(&w->s->place, 0, to) != nami_place_of(&w->s->place, 0, from);
+           nami_place_of(&w->s->place, copy, to) !=
+               nami_place_of(&w->s->place, copy, from);
 }
 
 static bool can_compute(const world *w, int p, const nami_task *t)
 {
     nami_action a = t->action;
     const nami_semantics *is = nami_semantics_of(a.kind);
-    if (is->needs_input && away(w, a.stage, a.stage - 1) &&
+    if (is->needs_input && away(w, a.copy, a.stage, a.stage - 1) &&
         !w->sent[key(w, a, NAMI_RECV_F)])
         return false;
-    if (is->needs_gradient && away(w, a.stage, a.stage + 1) &&
+    if (is->needs_gradient && away(w, a.copy, a.stage, a.stage + 1) &&
         !w->sent[key(w, a, NAMI_RECV_B)])
         return false;
     return is_free(w, p, t->out) && is_free(w, p, t->din);
@@ -173,9 +174,10 @@ static void check(const nami_schedule *s, uint64_t seed)
         for (int b = 0; b < route[p].buffers; b++)
             w.content[p][b] = NOBODY;
         for (int i = 0; i < route[p].stages; i++) {
-            int stage = route[p].stage[i];
-            assert_int_equal(route[p].kept[i], nami_schedule_in_flight(s, 0, stage));
-            assert_int_equal(route[p].held[i], nami_schedule_in_split(s, 0, stage));
+            int stage = route[p].stage[i], copy = route[p].copy[i];
+            assert_int_equal(nami_place_of(&s->place, copy, stage), p);
+            assert_int_equal(route[p].kept[i], nami_schedule_in_flight(s, copy, stage));
+            assert_int_equal(route[p].held[i], nami_schedule_in_split(s, copy, stage));
         }
     }
     run(&w);
@@ -193,11 +195,10 @@ static void check(const nami_schedule *s, uint64_t seed)
     free(route);
 }
 
-/* Two copies of the model, token slices and other weights wait for their routes: refused, not run wrongly. */
+/* Token slices and other weights wait for their routes: refused, not run wrongly. */
 static bool check_refused(const nami_schedule *s)
 {
-    if (s->place.copies == 1 && s->recipe.slices == 1 &&
-        s->recipe.weights == NAMI_WEIGHTS_FLUSH)
+    if (s->recipe.slices == 1 && s->recipe.weights == NAMI_WEIGHTS_FLUSH)
         return false;
     nami_route *route = calloc((size_t)s->place.positions, sizeof *route);
     assert_fails(nami_routes_make(s, route), NAMI_EPLAN, "cannot be run yet");
