@@ -26,4 +26,8 @@ equal 2 pipeline.schedule=dapple train.backend=ref
 nami 2 compare deck.ini --steps 3 pipeline.schedule=gpipe pipeline.replicas=2 pipeline.microbatches=6 train.batch=12 \
     train.partials=6
 want 0 $? "two replicas of six partial sums" "^no equal bits are promised"
+
+# two copies of the weights add the micro-batches that each ran
+nami 4 compare deck.ini --steps 3 pipeline.schedule=chimera train.precision=f32
+want 0 $? "two copies" "^no equal bits are promised: 2 copies"
 exit $failed
