@@ -88,6 +88,10 @@ typedef struct nami_arg_gelu {
 typedef struct nami_arg_attention {
     nami_dtype act;
     int64_t batch, time, heads, head_width; /* B, T, H, C/H */
+    int64_t
+        slices; /* K token slices of T positions make a sample; 0 or 1: it is whole */
+    int64_t slice; /* k of this one: its rows are [kT, (k+1)T) of the sample */
+    size_t stride; /* bytes from qkv and dkv of one slice to those of the next */
     double
         dropout; /* p of the attention weights, 0 = none; weight (h,i,j) is element nami_attention_element */
     uint64_t key;         /* of this operator and step */
@@ -97,13 +101,19 @@ typedef struct nami_arg_attention {
     void *lse;            /* [B,H,T] wide: log of the softmax sum, for BI */
     const void *dy;       /* [B,T,C] act */
     void *dqkv;           /* [B,T,3C] act */
+    void *dkv;            /* [B,T,2C] wide, k then v; K > 1 alone, see below */
     void *scratch;        /* prepared.scratch bytes */
 } nami_arg_attention;
 
+/* With K > 1 slice k attends to the k, v of slices 0..k: slice j's qkv lies (k - j) strides before its own. BI runs
+ * from the last slice to the first. The last slice overwrites the dkv of all slices before it with its share of
+ * their gradients, the others add theirs; dqkv of slice k has what later slices left in its dkv. */
+
 typedef struct nami_arg_dropout {
     nami_dtype act;
-    int64_t batch, count; /* B samples of `count` elements */
-    double dropout;       /* p; 0 copies */
+    int64_t batch, count; /* B samples, `count` elements of each */
+    int64_t first;  /* number of the first of them in the sample, of a token slice */
+    double dropout; /* p; 0 copies */
     uint64_t key;
     int64_t first_sample;
     const void *x, *add; /* [B,count] act; add may be NULL */
@@ -168,7 +178,8 @@ typedef struct nami_arg_wait { /* one pass: exactly y, dx or dw is given */
     void *dw;       /* [1] wide, += the sum of dy in order */
 } nami_arg_wait;
 
-/* Number of the attention weight of head h, row i, column j for nami_keep; rows start at multiples of 4. Local. */
+/* Number of the attention weight of head h, row i, column j for nami_keep; `time`, i, j of the whole sample; rows start
+ * at multiples of 4. Local. */
 static inline int64_t nami_attention_element(int64_t time, int64_t h, int64_t i,
                                              int64_t j)
 {

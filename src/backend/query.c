@@ -15,6 +15,7 @@ static nami_query attention_query(const nami_arg_attention *a)
 {
     return (nami_query){.type = a->act,
                         .dim = {a->batch, a->time, a->heads, a->head_width},
+                        .flags = a->slices > 1 ? a->slices : 0,
                         .real = a->dropout};
 }
 
@@ -109,15 +110,18 @@ nami_status nami_query_check(const nami_query *r)
 static double kernel_flops(const nami_query *r, double n)
 {
     const int64_t *d = r->dim;
+    const int64_t slices = r->flags > 1 ? r->flags : 1; /* of attention: their mean */
     switch ((nami_kernel)r->kernel) {
     case NAMI_LINEAR_F:
     case NAMI_LINEAR_BI:
     case NAMI_LINEAR_BW:
         return 2.0 * (double)d[0] * (double)d[1] * (double)d[2];
     case NAMI_ATTENTION_F: /* two products over the lower triangle */
-        return 2.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] * (double)(d[1] + 1);
+        return 2.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] *
+               (double)(d[1] * slices + 1);
     case NAMI_ATTENTION_BI: /* five */
-        return 5.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] * (double)(d[1] + 1);
+        return 5.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] *
+               (double)(d[1] * slices + 1);
     case NAMI_LINEAR_PACK:
     case NAMI_EMBED_F:
     case NAMI_EMBED_BW:

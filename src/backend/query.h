@@ -9,8 +9,8 @@
 typedef struct nami_query {
     int64_t kernel, type; /* type: act or wide */
     int64_t dim[6];       /* extents of the argument struct, in its order */
-    int64_t flags;        /* which optional pointers are set, gradient ... */
-    double real;          /* dropout p */
+    int64_t flags; /* which optional pointers are set, gradient, token slices ... */
+    double real;   /* dropout p */
 } nami_query;
 
 /* The request of kernel `k` with arguments `args`. Local. */

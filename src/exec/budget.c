@@ -20,8 +20,8 @@ static void describe(const nami_share *s, nami_budget *out)
             out->first_block = l->cut[stage];
         if (l->cut[stage + 1] - 1 > out->last_block)
             out->last_block = l->cut[stage + 1] - 1;
-        out->flops += nami_graph_bytes(s->stage[i].train)->flops[NAMI_FORWARD] /
-                      l->train.place.copies;
+        out->flops += nami_graph_bytes(s->stage[i].train)->flops[NAMI_FORWARD] *
+                      nami_layout_slices(l) / l->train.place.copies;
         out->slots += s->train->kept[i];
     }
 }

@@ -16,13 +16,13 @@ static char *sum_at(nami_exec *e, int local, int level)
            e->share.stage[local].sum_at;
 }
 
-/* How many micro-batches a partial sum of one of several copies gets is not known before its REDUCE. */
-static int micros_a_partial(const nami_exec *e)
+/* How many backward passes a partial sum of one of several copies gets is not known before its REDUCE. */
+static int passes_a_partial(const nami_exec *e)
 {
     const nami_layout *l = e->config.layout;
-    return l->train.place.copies > 1
-               ? INT_MAX
-               : l->train.recipe.microbatches / nami_share_leaves(l);
+    return l->train.place.copies > 1 ? INT_MAX
+                                     : l->train.recipe.microbatches /
+                                           nami_share_leaves(l) * nami_layout_slices(l);
 }
 
 char *nami_sums_growing(nami_exec *e, int local)
@@ -65,7 +65,7 @@ static void complete(nami_exec *e, int local)
 
 void nami_sums_close(nami_exec *e, int local)
 {
-    if (++e->sums[local].added == micros_a_partial(e))
+    if (++e->sums[local].added == passes_a_partial(e))
         complete(e, local);
 }
 

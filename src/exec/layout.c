@@ -82,6 +82,18 @@ static nami_status check_ascending(const nami_layout *l)
     return status;
 }
 
+static nami_status check_slices(const nami_layout *l, const nami_model *m)
+{
+    int slices = nami_layout_slices(l);
+    if (slices > 1 && l->recompute)
+        return nami_fail(
+            NAMI_EPLAN,
+            "pipeline.recompute = yes does not go with pipeline.slices = %d: "
+            "a slice needs the keys and values of those before it",
+            slices);
+    return nami_model_slices(m, l->time, slices);
+}
+
 static nami_status given_cuts(const nami_layout_request *r, const nami_model *m,
                               int stages, int *cut)
 {
@@ -140,6 +152,7 @@ static nami_status make(const nami_layout_request *r, const nami_model *m,
     NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_TRAIN, &out->train));
     NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_EVALUATE, &out->evaluate));
     NAMI_TRY(check_ranks(r, out->train.place.positions));
+    NAMI_TRY(check_slices(out, m));
     if (out->partials > out->replicas && out->train.place.copies == 1)
         NAMI_TRY(check_ascending(out));
     return make_cuts(r, m, out);
@@ -166,6 +179,11 @@ void nami_layout_free(nami_layout *l)
 int nami_layout_stages(const nami_layout *l)
 {
     return l->train.place.stages;
+}
+
+int nami_layout_slices(const nami_layout *l)
+{
+    return l->train.recipe.slices;
 }
 
 bool nami_layout_exact(const nami_layout *l, char buf[256])

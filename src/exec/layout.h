@@ -49,6 +49,7 @@ nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m,
                              nami_layout *out);
 
 int nami_layout_stages(const nami_layout *l);
+int nami_layout_slices(const nami_layout *l); /* K token slices of a sample; 1: whole */
 
 /* Why another D is or is not bit-equal: a sentence for the log, into buf[256]; returns whether the partial sums
  * of this layout combine in the tree that every D dividing A shares. Local. */

@@ -69,14 +69,16 @@ void nami_message_progress(nami_exec *e)
         (void)advance(e, b);
 }
 
-/* "RECV_F of stage 2 micro-batch 7 from rank 1" */
+/* "RECV_F of stage 2 micro-batch 7 from rank 1", with slices "micro-batch 7/3" */
 static void describe(const nami_exec *e, int b, nami_text *out)
 {
     const nami_message *m = &e->message[b];
     const nami_semantics *is = nami_semantics_of(m->action.kind);
-    nami_text_add(out, "%s of stage %d micro-batch %d %s rank %d", is->name,
-                  m->action.stage, m->action.unit, is->receives ? "from" : "to",
-                  m->rank);
+    nami_text_add(out, "%s of stage %d micro-batch %d", is->name, m->action.stage,
+                  m->action.unit);
+    if (m->action.slice > 0)
+        nami_text_add(out, "/%d", m->action.slice);
+    nami_text_add(out, " %s rank %d", is->receives ? "from" : "to", m->rank);
 }
 
 void nami_message_wait(nami_exec *e, int b)

@@ -42,6 +42,7 @@ static void allocate(nami_exec *e)
         mirror(e, NAMI_MEM_MESSAGE, e->boundary, (size_t)s->buffers * s->boundary);
     e->host_gradient = mirror(e, NAMI_MEM_MESSAGE, e->gradient, s->gradient);
     e->host_exchange = mirror(e, NAMI_MEM_MESSAGE, e->exchange, s->exchange);
+    e->arranging = s->arrange > 0 ? nami_alloc(NAMI_MEM_DATA, s->arrange) : NULL;
     e->merge = nami_alloc(NAMI_MEM_MESSAGE, s->merge);
 }
 
@@ -62,6 +63,7 @@ static void release(nami_exec *e)
         if (own[i] != NULL)
             nami_backend_free(e->config.backend, own[i]);
     }
+    nami_free(e->arranging);
     nami_free(e->merge);
 }
 

@@ -98,7 +98,7 @@ static void timing_free(timing *t)
     nami_free(t->sent);
 }
 
-/* Choosing for one position. Tables are [stages * units]: a unit runs in one copy of the model. */
+/* Choosing for one position. Tables are [stages * units * slices]: a unit runs in one copy of the model. */
 typedef struct chooser {
     const timing *t;
     const nami_schedule *s;
@@ -106,17 +106,19 @@ typedef struct chooser {
     nami_route *route;
     double *closed;             /* end of the last backward (evaluate: forward) */
     int *in, *out, *dout, *din; /* buffers */
-    int *kept, *held;           /* slots */
-    int *local;                 /* [copies * stages] index among the position's */
-    double *idle;               /* [buffers] from when each buffer is free */
+    int *kept, *held;   /* slots; kept, opened, shut: of a unit, at its slice 0 */
+    int *opened, *shut; /* how many slices have been opened and closed */
+    int *local;         /* [copies * stages] index among the position's */
+    double *idle;       /* [buffers] from when each buffer is free */
     int capacity;
     bool **busy; /* [2 * route stages] slots in use: kept, then held */
     int *room;   /* [2 * route stages] length of busy */
 } chooser;
 
-static int64_t cell(const chooser *c, int stage, int unit)
+static int64_t cell(const chooser *c, int stage, nami_action a)
 {
-    return (int64_t)stage * c->s->recipe.microbatches + unit;
+    const nami_recipe *r = &c->s->recipe;
+    return ((int64_t)stage * r->microbatches + a.unit) * r->slices + a.slice;
 }
 
 /* A buffer for [from, to]: of those free by then the one that is free longest; else a new one. */
@@ -155,22 +157,24 @@ static int open_slot(chooser *c, int pool, int *most)
     return slot;
 }
 
-/* Slots of saved values: kept from F to the last backward, held from BI to BW. */
+/* Slots of saved values: kept from the first F of a unit's slices to their last backward, held from BI to BW. */
 static void choose_slots(chooser *c, nami_task *task)
 {
     nami_action a = task->action;
-    int64_t at = cell(c, a.stage, a.unit);
+    int64_t at = cell(c, a.stage, a), unit = at - a.slice;
     int keeps = task->local, holds = c->route->stages + task->local;
     const nami_semantics *is = nami_semantics_of(a.kind);
     bool train = c->s->purpose == NAMI_PURPOSE_TRAIN;
-    if (is->opens_saved)
-        c->kept[at] = open_slot(c, keeps, &c->route->kept[task->local]);
+    if (is->opens_saved && c->opened[unit]++ == 0)
+        c->kept[unit] = open_slot(c, keeps, &c->route->kept[task->local]);
     if (a.kind == NAMI_BI)
         c->held[at] = open_slot(c, holds, &c->route->held[task->local]);
-    task->kept = c->kept[at];
+    task->kept = c->kept[unit];
     if (a.kind == NAMI_BI || a.kind == NAMI_BW)
         task->held = c->held[at];
     if (is->closes_saved || (!train && is->opens_saved))
+        c->shut[unit]++;
+    if (c->shut[unit] == c->s->recipe.slices)
         c->busy[keeps][task->kept] = false;
     if (a.kind == NAMI_BW)
         c->busy[holds][task->held] = false;
@@ -181,12 +185,12 @@ static int made(chooser *c, nami_action a, int to, double start, int *here, int 
                 nami_kind send)
 {
     if (local(c->s, a, to)) {
-        int64_t there = cell(c, to, a.unit);
+        int64_t there = cell(c, to, a);
         return here[there] = take(c, start, c->closed[there]);
     }
     if (!remote(c->s, a, to))
         return -1;
-    int64_t at = cell(c, a.stage, a.unit);
+    int64_t at = cell(c, a.stage, a);
     return away[at] = take(c, start, arrival(c->t, key_of(c->s, a, send)));
 }
 
@@ -194,7 +198,7 @@ static void choose_compute(chooser *c, nami_task *task, double start)
 {
     nami_action a = task->action;
     const nami_semantics *is = nami_semantics_of(a.kind);
-    int64_t at = cell(c, a.stage, a.unit);
+    int64_t at = cell(c, a.stage, a);
     choose_slots(c, task);
     if (is->makes_output)
         task->out = made(c, a, a.stage + 1, start, c->in, c->out, NAMI_SEND_F);
@@ -208,7 +212,7 @@ static void choose_compute(chooser *c, nami_task *task, double start)
 static void choose_message(chooser *c, nami_task *task, double start)
 {
     nami_action a = task->action;
-    int64_t at = cell(c, a.stage, a.unit);
+    int64_t at = cell(c, a.stage, a);
     task->peer = nami_action_peer(c->s, a);
     task->tag = (int)nami_action_key(c->s, a);
     if (a.kind == NAMI_RECV_F)
@@ -230,7 +234,7 @@ static void note_closings(chooser *c)
         const nami_semantics *is = nami_semantics_of(a.kind);
         if (is->closes_saved ||
             (c->s->purpose == NAMI_PURPOSE_EVALUATE && is->opens_saved))
-            c->closed[cell(c, a.stage, a.unit)] = c->t->end[c->position][i];
+            c->closed[cell(c, a.stage, a)] = c->t->end[c->position][i];
     }
 }
 
@@ -275,13 +279,15 @@ static void route_open(chooser *c, const nami_schedule *s, nami_route *r)
 static void route_position(const timing *t, int position, nami_route *r)
 {
     const nami_schedule *s = t->s;
-    size_t cells = (size_t)s->place.stages * (size_t)s->recipe.microbatches;
+    size_t cells = (size_t)s->place.stages * (size_t)s->recipe.microbatches *
+                   (size_t)s->recipe.slices;
     chooser c = {.t = t, .s = s, .position = position, .route = r};
     route_open(&c, s, r);
     size_t pools = 2 * (size_t)r->stages + 1;
-    int *table = nami_calloc(NAMI_MEM_OTHER, 6 * cells, sizeof *table);
+    int *table = nami_calloc(NAMI_MEM_OTHER, 8 * cells, sizeof *table);
     c.in = table, c.out = table + cells, c.dout = table + 2 * cells;
     c.din = table + 3 * cells, c.kept = table + 4 * cells, c.held = table + 5 * cells;
+    c.opened = table + 6 * cells, c.shut = table + 7 * cells;
     c.closed = nami_calloc(NAMI_MEM_OTHER, cells, sizeof *c.closed);
     c.busy = nami_calloc(NAMI_MEM_OTHER, pools, sizeof *c.busy);
     c.room = nami_calloc(NAMI_MEM_OTHER, pools, sizeof *c.room);
@@ -308,11 +314,6 @@ static nami_status check_known(const nami_schedule *s)
                            1u << NAMI_SEND_F | 1u << NAMI_RECV_F | 1u << NAMI_SEND_B |
                            1u << NAMI_RECV_B | 1u << NAMI_REDUCE | 1u << NAMI_UPDATE;
     const char *name = s->recipe.name != NULL ? s->recipe.name : "of a file";
-    if (s->recipe.slices != 1)
-        return nami_fail(NAMI_EPLAN,
-                         "schedule %s has %d token slices: that can be "
-                         "simulated but cannot be run yet",
-                         name, s->recipe.slices);
     if (s->recipe.weights != NAMI_WEIGHTS_FLUSH)
         return nami_fail(NAMI_EPLAN,
                          "schedule %s keeps weights without flush: that "

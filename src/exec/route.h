@@ -19,7 +19,7 @@ typedef struct nami_task {
     int out;  /* made by F: the next stage's input here, or a message; sent by SEND_F */
     int dout; /* gradient of the output: read by B, BI, BW; filled by RECV_B */
     int din; /* made by B, BI: the gradient for the stage before, here or a message; sent by SEND_B */
-    int kept; /* slot of saved activations */
+    int kept; /* slot of saved activations of the unit, all its token slices */
     int held; /* slot between BI and BW */
     int peer; /* position, of a send or receive */
     int tag;  /* of a send or receive */
@@ -33,7 +33,7 @@ typedef struct nami_route {
     int stages;  /* of this position, in all copies of the model */
     int *stage;  /* [stages] their numbers: copy by copy, each ascending */
     int *copy;   /* [stages] their copies */
-    int *kept;   /* [stages] slots */
+    int *kept;   /* [stages] slots, each of all token slices of a unit */
     int *held;   /* [stages] slots; 0 with a backward in one piece */
     bool *split; /* [stages] BI and BW run apart */
 } nami_route;

@@ -27,8 +27,9 @@ int nami_share_levels(int leaves)
 static nami_status stage_graph(const nami_blueprint *p, int stage, nami_graph **out)
 {
     const nami_layout *l = p->layout;
-    return nami_model_graph(p->model, l->cut[stage], l->cut[stage + 1], p->backend,
-                            l->act, l->micro, l->time, out);
+    return nami_model_graph_sliced(p->model, l->cut[stage], l->cut[stage + 1],
+                                   p->backend, l->act, l->micro, l->time,
+                                   nami_layout_slices(l), out);
 }
 
 /* Note the uses of all stages. */
@@ -219,11 +220,12 @@ static nami_status stage_plan(nami_share *s, int local)
     NAMI_CHECK(a->packed == e->packed); /* one packed copy serves both */
     t->kept = nami_share_round(larger(a->kept, e->kept));
     t->held = nami_share_round(a->held);
-    size_t kept = (size_t)(s->train->kept[local] > s->evaluate->kept[local]
-                               ? s->train->kept[local]
-                               : s->evaluate->kept[local]);
+    size_t slices = (size_t)nami_layout_slices(p->layout);
+    int slots = s->train->kept[local] > s->evaluate->kept[local]
+                    ? s->train->kept[local]
+                    : s->evaluate->kept[local];
     t->kept_at = s->activation;
-    t->held_at = t->kept_at + kept * t->kept;
+    t->held_at = t->kept_at + (size_t)slots * slices * t->kept;
     s->activation = t->held_at + (size_t)s->train->held[local] * t->held;
     t->packed_at = s->packed;
     s->packed += nami_share_round(a->packed);
@@ -237,17 +239,21 @@ static void outer_memory(nami_share *s)
     const nami_layout *l = s->blueprint->layout;
     const nami_place *place = &l->train.place;
     size_t samples = (size_t)(l->batch / l->replicas);
+    size_t slices = (size_t)nami_layout_slices(l);
     size_t words = samples * (size_t)l->time * sizeof(int32_t);
     for (int c = 0; c < place->copies; c++) {
         if (nami_place_of(place, c, 0) == s->position)
             s->tokens = words;
         if (nami_place_of(place, c, place->stages - 1) == s->position) {
             s->targets = words;
-            s->losses = samples * sizeof(double);
+            s->losses = samples * slices * sizeof(double);
         }
     }
+    if (slices > 1 && s->tokens + s->targets > 0)
+        s->arrange = (size_t)l->micro * (size_t)l->time * sizeof(int32_t);
     s->boundary = nami_share_round(
-        (size_t)l->micro * (size_t)nami_model_boundary(s->blueprint->model, l->time) *
+        (size_t)l->micro *
+        (size_t)nami_model_boundary(s->blueprint->model, l->time / (int64_t)slices) *
         nami_dtype_size(l->act));
     s->squares = (size_t)s->params * sizeof(double);
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
@@ -272,7 +278,7 @@ static void count_bytes(nami_share *s)
         mirror * ((size_t)s->buffers * s->boundary + s->losses + s->squares) + s->merge;
     if (mirror == 2)
         s->bytes[NAMI_MEM_MESSAGE] += s->gradient + s->exchange;
-    s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets);
+    s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets) + s->arrange;
 }
 
 nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *out)

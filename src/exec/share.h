@@ -78,7 +78,7 @@ typedef struct nami_share_stage {
     int stage, copy;              /* number in the model; in which copy of it */
     nami_graph *train, *evaluate; /* planned */
     size_t kept,
-        kept_at; /* bytes of a slot; of the first one into the activation buffer */
+        kept_at; /* bytes of a token slice's part of a slot; of the first slot into the activation buffer */
     size_t held, held_at;
     size_t packed_at;
     size_t sum_at;     /* of its gradient sums, bytes into a gradient buffer */
@@ -108,7 +108,9 @@ typedef struct nami_share {
     size_t boundary; /* bytes of one message buffer */
     int buffers;     /* message buffers */
     size_t tokens, targets,
-        losses;   /* bytes of a whole step of this replica; 0: not needed here */
+        losses; /* bytes of a whole step of this replica; 0: not needed here */
+    size_t
+        arrange; /* bytes of a micro-batch while its tokens are put in order of their slices; 0: whole samples */
     size_t merge; /* bytes of what is merged over all ranks at a step's end */
     size_t bytes[NAMI_MEM_TAGS];
 } nami_share;

@@ -42,7 +42,7 @@ typedef struct nami_sums {
     int weight[32]; /* [depth] partials in each complete sum */
     int depth;
     nami_sums_state state;
-    int added;                /* micro-batches in the growing sum */
+    int added;                /* backward passes in the growing sum */
     nami_event copied;        /* to the host */
     const nami_prepared *add; /* a += b over the stage's sums */
 } nami_sums;
@@ -73,8 +73,9 @@ struct nami_exec {
 
     /* memory of the backend, as share.h lays it out */
     char *parameter, *state, *gradient, *exchange, *packed, *activation, *transient;
-    int32_t *tokens, *targets; /* [samples of this replica][time] */
-    double *losses;            /* [samples of this replica] */
+    int32_t *tokens, *targets; /* [micro-batches here][slices][micro][time / slices] */
+    int32_t *arranging;        /* [micro][time], on the host; NULL for whole samples */
+    double *losses;            /* [micro-batches here][slices][micro] */
     double *squares;           /* [params here] */
     char *boundary;            /* [buffers][boundary bytes] */
     /* their mirrors on the host; the same memory on a host backend */

@@ -20,24 +20,29 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
     if (task == NULL)
         return c;
     const nami_layout *l = e->config.layout;
-    int64_t first = task->action.unit * l->micro;
+    int64_t first = task->action.unit * l->micro, slice = task->action.slice;
+    int64_t slices = nami_layout_slices(l);
+    int64_t word = (first * slices + slice * l->micro) * (l->time / slices);
     c.input = task->in >= 0 ? e->message[task->in].data : NULL;
     if (t->stage == 0)
-        c.input = e->tokens + first * l->time;
+        c.input = e->tokens + word;
     if (t->stage == l->train.place.stages - 1) {
-        c.targets = e->targets + first * l->time;
-        c.loss = e->losses + first;
+        c.targets = e->targets + word;
+        c.loss = e->losses + first * slices + slice * l->micro;
     }
     c.output = task->out >= 0 ? e->message[task->out].data : NULL;
     c.doutput = task->dout >= 0 ? e->message[task->dout].data : NULL;
     c.dinput = task->din >= 0 ? e->message[task->din].data : NULL;
-    c.kept = e->activation + t->kept_at + (size_t)task->kept * t->kept;
+    c.kept =
+        e->activation + t->kept_at + (size_t)(task->kept * slices + slice) * t->kept;
     if (task->held >= 0)
         c.held = e->activation + t->held_at + (size_t)task->held * t->held;
     c.seed = e->config.seed;
     c.step = e->step;
     c.first_sample = e->replica * nami_exec_samples(e) + first;
     c.scale = e->scale;
+    c.slice = task->action.slice;
+    c.stride = t->kept;
     return c;
 }
 
@@ -144,6 +149,23 @@ static void carry_out(nami_exec *e, const nami_task *task)
         update(e, task);
 }
 
+/* Words of each micro-batch from [micro][slices][time of a slice] to [slices][micro][time of a slice]. */
+static void arrange(nami_exec *e, int32_t *words)
+{
+    const nami_layout *l = e->config.layout;
+    int64_t slices = nami_layout_slices(l), each = l->time / slices;
+    int64_t all = nami_exec_samples(e) * l->time, some = l->micro * l->time;
+    if (slices == 1 || words == NULL)
+        return;
+    for (int32_t *w = words; w < words + all; w += some) {
+        memcpy(e->arranging, w, e->share.arrange);
+        for (int64_t i = 0; i < l->micro; i++)
+            for (int64_t k = 0; k < slices; k++)
+                memcpy(w + (k * l->micro + i) * each,
+                       e->arranging + i * l->time + k * each, (size_t)each * sizeof *w);
+    }
+}
+
 /* Fill the samples of this replica; those from `samples` on are padding that does not count. */
 static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
                                 const nami_exec_source *source)
@@ -163,6 +185,8 @@ static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
         if (e->host_targets != NULL)
             e->host_targets[i] = -1;
     }
+    arrange(e, e->host_tokens);
+    arrange(e, e->host_targets);
     if (e->tokens != e->host_tokens)
         nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->tokens,
                           e->host_tokens, e->share.tokens);

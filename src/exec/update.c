@@ -94,12 +94,24 @@ static void fetch(nami_exec *e)
     nami_exec_finish_lane(e);
 }
 
+/* The loss of sample `i` of this replica, summed over its token slices. */
+static double loss_of(const nami_exec *e, int64_t i)
+{
+    int64_t micro = e->config.layout->micro,
+            slices = nami_layout_slices(e->config.layout);
+    const double *first = e->host_losses + i / micro * slices * micro + i % micro;
+    double sum = first[0];
+    for (int64_t k = 1; k < slices; k++)
+        sum += first[k * micro];
+    return sum;
+}
+
 /* What this rank has to tell the others. */
 static void put(nami_exec *e)
 {
     int64_t samples = nami_exec_samples(e), first = e->replica * samples;
     for (int64_t i = 0; e->share.losses > 0 && i < samples; i++)
-        e->merge[first + i] = e->host_losses[i];
+        e->merge[first + i] = loss_of(e, i);
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
         if (gives_squares(e, h))

@@ -11,6 +11,7 @@ nami_graph *nami_graph_new(nami_backend *b, nami_dtype act, int64_t batch, int64
     g->wide = act == NAMI_F64 ? NAMI_F64 : NAMI_F32;
     g->batch = batch;
     g->time = time;
+    g->slices = 1;
     g->input = g->output = g->targets = -1;
     return g;
 }
@@ -28,6 +29,17 @@ void nami_graph_free(nami_graph *g)
     nami_free(g->buffer);
     nami_free((void *)g->sums);
     nami_free(g);
+}
+
+void nami_graph_slice(nami_graph *g, int slices)
+{
+    NAMI_CHECK(slices >= 1 && g->nodes == 0);
+    g->slices = slices;
+}
+
+int nami_graph_slices(const nami_graph *g)
+{
+    return g->slices;
 }
 
 /* Make room for item `n` of an array that doubles at powers of two. */

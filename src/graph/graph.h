@@ -2,8 +2,9 @@
 /* graph.h - a stage as a static DAG of operators, and where its values lie.
  *
  * Built block by block by model/, then planned once. Memory of a stage:
- *   kept       what F leaves for the backward passes, one slot per micro-batch from F to its B or BW
- *   held       what BI leaves for BW, one slot per micro-batch between them; 0 bytes without split
+ *   kept       what F leaves for the backward passes, one slot per micro-batch from F to its B or BW; with token
+ *              slices one slot for each of them, a stride apart, until the last backward pass of them all
+ *   held       what BI leaves for BW, one slot per micro-batch (and slice) between them; 0 bytes without split
  *   transient  alive inside one action; shared by all stages of a position (the largest counts)
  *   packed     weights in the compute type and layout, one per weight version
  * The stage's input, output and their gradients lie outside: message buffers of the executor. The input
@@ -21,6 +22,11 @@ typedef struct nami_graph nami_graph;
 nami_graph *nami_graph_new(nami_backend *b, nami_dtype act, int64_t batch,
                            int64_t time);
 void nami_graph_free(nami_graph *g);
+
+/* Each of `slices` >= 1 token slices of a sample goes through the graph by itself, in order, its backward passes
+ * from the last to the first; `time` is the length of one. Before any node is appended. Local. */
+void nami_graph_slice(nami_graph *g, int slices);
+int nami_graph_slices(const nami_graph *g); /* 1: samples are whole */
 
 /* Append an activation value; `saved` statistics are wide. Returns its number. Local. */
 int nami_graph_value(nami_graph *g, nami_dtype dtype, nami_shape shape);
@@ -43,9 +49,9 @@ void nami_graph_ends(nami_graph *g, int input, int output, int targets);
 
 typedef struct nami_graph_sizes {
     size_t kept, held, transient, packed; /* bytes, see above */
-    double
-        flops[NAMI_PASSES]; /* of one micro-batch, without recomputation; PACK unused */
-    double rerun;           /* FLOPs of the forward passes run again by B or BI */
+    double flops
+        [NAMI_PASSES]; /* of one micro-batch (of a slice: their mean), without recomputation; PACK unused */
+    double rerun; /* FLOPs of the forward passes run again by B or BI */
 } nami_graph_sizes;
 
 /* Prepare all kernels and lay out all memory, once. `split`: BI and BW can run apart (B still can too). `recompute`: keep only block
@@ -74,7 +80,9 @@ typedef struct nami_graph_call {
     double *loss; /* [B]; loss stage only */
     uint64_t seed;
     int64_t step, first_sample;
-    double scale; /* 1 / counted tokens of the step */
+    double scale;  /* 1 / counted tokens of the step */
+    int slice;     /* token slice, 0 .. slices - 1 */
+    size_t stride; /* bytes from `kept` of a slice to that of the next */
 } nami_graph_call;
 
 typedef enum nami_walk_kind {

@@ -79,7 +79,7 @@ static nami_region home(const nami_buffer *b)
 {
     const int *f = b->first;
     bool back = f[NAMI_WALK_B] >= 0 || f[NAMI_WALK_BI] >= 0 || f[NAMI_WALK_BW] >= 0;
-    if (f[NAMI_WALK_F] >= 0 && back)
+    if (b->keep || (f[NAMI_WALK_F] >= 0 && back))
         return NAMI_AT_KEPT;
     if (f[NAMI_WALK_BI] >= 0 && f[NAMI_WALK_BW] >= 0)
         return NAMI_AT_HELD;

@@ -82,7 +82,7 @@ static void set_shapes(nami_graph *g, int i)
 {
     const nami_node *n = &g->node[i];
     nami_bind *b = &g->shape[i];
-    *b = (nami_bind){.backend = g->backend, .train = g->train};
+    *b = (nami_bind){.backend = g->backend, .train = g->train, .slices = g->slices};
     for (int k = 0; k < NAMI_OP_IN; k++)
         b->in[k] = b->din[k] = value_type(g, n->in[k]);
     for (int k = 0; k < NAMI_OP_SAVED; k++)
@@ -216,12 +216,32 @@ static void resolve(nami_graph *g)
     g->buffers = 0;
 }
 
+/* What other slices read must be there until the last of them is through. */
+static nami_status keep_mixed(nami_graph *g, const int *vbuf)
+{
+    for (int i = 0; i < g->nodes && g->slices > 1; i++) {
+        const nami_node *n = &g->node[i];
+        if (!n->op->mixes_slices)
+            continue;
+        if (g->value[n->in[0]].producer < 0 || n->in[0] == g->output)
+            return nami_fail(NAMI_EBUG,
+                             "graph: node %d (%s) reads value %d of earlier token "
+                             "slices, but it lies outside",
+                             i, n->op->name, n->in[0]);
+        g->buffer[vbuf[n->in[0]]].keep = true;
+        if (n->saved[1] >= 0)
+            g->buffer[vbuf[n->saved[1]]].keep = true;
+    }
+    return NAMI_OK;
+}
+
 /* Write all lists; the first buffers are the packed weights. vbuf [values] receives buffer numbers. */
 static nami_status write_lists(nami_graph *g, int *vbuf)
 {
     for (int i = 0; i < 2 * g->nodes; i++)
         nami_plan_buffer(g, 0, NAMI_AT_PACKED, 0);
     nami_plan_forward(g, vbuf);
+    NAMI_TRY(keep_mixed(g, vbuf));
     if (g->train)
         NAMI_TRY(nami_plan_backward(g, vbuf, false));
     if (g->train && g->split)
@@ -238,9 +258,13 @@ static nami_status write_lists(nami_graph *g, int *vbuf)
 nami_status nami_graph_plan(nami_graph *g, bool train, bool split, bool recompute)
 {
     NAMI_CHECK(!g->shape); /* planned once */
+    NAMI_CHECK(g->slices == 1 || !recompute);
     g->train = train;
     g->split = split && train;
     g->recompute = recompute && train;
+    for (int i = 0; i < g->nodes && !train; i++)
+        if (g->node[i].op->mixes_slices)
+            g->node[i].saved[1] = -1;
     NAMI_TRY(check(g));
     g->shape = nami_calloc(NAMI_MEM_OTHER, (size_t)g->nodes + 1, sizeof *g->shape);
     for (int i = 0; i < g->nodes; i++)

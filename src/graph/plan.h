@@ -58,6 +58,7 @@ typedef struct nami_spot {
 typedef struct nami_buffer {
     size_t bytes;
     nami_spot place; /* region NAMI_AT_NONE until placed */
+    bool keep;       /* lies in kept memory whatever touches it */
     int first[NAMI_WALKS],
         last[NAMI_WALKS]; /* launches that touch it; first -1: none */
 } nami_buffer;
@@ -91,6 +92,7 @@ struct nami_graph {
     nami_backend *backend;
     nami_dtype act, wide;
     int64_t batch, time;
+    int slices;
     nami_value *value; /* [values] */
     nami_use *use;     /* [uses] */
     nami_node *node;   /* [nodes] in topological order */

@@ -70,6 +70,8 @@ static void fill(nami_bind *b, const nami_walk *w, const nami_launch *l,
     b->step = c->step;
     b->first_sample = c->first_sample;
     b->scale = c->scale;
+    b->slice = c->slice;
+    b->stride = c->stride;
 }
 
 static void launch(const nami_walk *w, const nami_launch *l)

@@ -74,9 +74,15 @@ int nami_build_attention(const nami_block_build *b, int qkv, const char *name)
     int out = activation(b, width_of(b));
     int lse =
         nami_graph_value(b->graph, b->wide, nami_shape_of(b->batch, heads, b->time, 0));
+    bool sliced = nami_graph_slices(b->graph) > 1;
+    int dkv =
+        sliced ? nami_graph_value(b->graph, b->wide,
+                                  nami_shape_of(b->batch, b->time, 2 * width_of(b), 0))
+               : -1;
     nami_node *n = nami_graph_node(b->graph, &nami_op_attention);
     n->in[0] = qkv;
     n->saved[0] = lse;
+    n->saved[1] = dkv;
     n->real[0] = b->model->dropout;
     n->whole[0] = heads;
     n->key = nami_hash_name(name);

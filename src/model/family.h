@@ -13,7 +13,7 @@ typedef struct nami_block_build {
     const nami_model *model;
     nami_graph *graph;
     nami_dtype act, wide;
-    int64_t batch, time;
+    int64_t batch, time; /* of a token slice, where nami_graph_slices(graph) > 1 */
     int block;
     int targets; /* value with the targets i32 [B,T], -1: the last block ends in its logits */
 } nami_block_build;
@@ -21,6 +21,7 @@ typedef struct nami_block_build {
 typedef struct nami_family {
     const char *name;
     bool made_up; /* needs no data: its vocabulary is its width, any samples do */
+    bool causal;  /* no token depends on a later one: sequences can be sliced */
     nami_status (*check)(const nami_model_options *o); /* NAMI_EINPUT naming the key */
     int (*blocks)(const nami_model_options *o);        /* length of the chain, >= 1 */
     void (*parameters)(nami_model *m); /* calls nami_model_param in model order */

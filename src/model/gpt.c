@@ -140,6 +140,7 @@ static double flops(const nami_model *m, int block, int64_t time)
 }
 
 const nami_family nami_family_gpt = {.name = "gpt",
+                                     .causal = true,
                                      .check = check,
                                      .blocks = blocks,
                                      .parameters = parameters,

@@ -145,10 +145,29 @@ const char *nami_model_block_name(const nami_model *m, int block, char buf[32])
     return buf;
 }
 
+nami_status nami_model_slices(const nami_model *m, int64_t time, int slices)
+{
+    if (slices == 1)
+        return NAMI_OK;
+    if (!m->family->causal)
+        return nami_fail(
+            NAMI_EPLAN,
+            "%d token slices need a causal model; in family %s a token may "
+            "depend on later ones",
+            slices, m->family->name);
+    if (slices < 1 || time % slices != 0)
+        return nami_fail(NAMI_EPLAN,
+                         "a sample of %lld tokens cannot be cut into %d equal slices "
+                         "(the remainder is %lld)",
+                         (long long)time, slices,
+                         (long long)(slices < 1 ? 0 : time % slices));
+    return NAMI_OK;
+}
+
 /* Blocks [first, last); `loss`: the last block of the model ends in the loss, else in its logits. */
 static nami_status make_graph(const nami_model *m, int first, int last, bool loss,
                               nami_backend *b, nami_dtype act, int64_t batch,
-                              int64_t time, nami_graph **out)
+                              int64_t time, int slices, nami_graph **out)
 {
     NAMI_CHECK(0 <= first && first < last && last <= m->blocks);
     *out = NULL;
@@ -156,7 +175,10 @@ static nami_status make_graph(const nami_model *m, int first, int last, bool los
         return nami_fail(NAMI_EINPUT,
                          "a sample of %lld tokens is longer than model.context = %lld",
                          (long long)time, (long long)m->options.context);
+    NAMI_TRY(nami_model_slices(m, time, slices));
+    time /= slices;
     nami_graph *g = nami_graph_new(b, act, batch, time);
+    nami_graph_slice(g, slices);
     nami_block_build build = {m,     g,    act,   act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
                               batch, time, first, -1};
     int input =
@@ -179,14 +201,21 @@ nami_status nami_model_graph(const nami_model *m, int first, int last, nami_back
                              nami_dtype act, int64_t batch, int64_t time,
                              nami_graph **out)
 {
-    return make_graph(m, first, last, true, b, act, batch, time, out);
+    return make_graph(m, first, last, true, b, act, batch, time, 1, out);
+}
+
+nami_status nami_model_graph_sliced(const nami_model *m, int first, int last,
+                                    nami_backend *b, nami_dtype act, int64_t batch,
+                                    int64_t time, int slices, nami_graph **out)
+{
+    return make_graph(m, first, last, true, b, act, batch, time, slices, out);
 }
 
 nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,
                                     nami_dtype act, int64_t batch, int64_t time,
                                     nami_graph **out)
 {
-    return make_graph(m, 0, m->blocks, false, b, act, batch, time, out);
+    return make_graph(m, 0, m->blocks, false, b, act, batch, time, 1, out);
 }
 
 int64_t nami_model_boundary(const nami_model *m, int64_t time)

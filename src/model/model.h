@@ -70,6 +70,14 @@ nami_status nami_model_graph(const nami_model *m, int first, int last, nami_back
                              nami_dtype act, int64_t batch, int64_t time,
                              nami_graph **out);
 
+/* Whether samples of `time` tokens can be cut into `slices`. Local. Status: NAMI_EPLAN with the arithmetic. */
+nami_status nami_model_slices(const nami_model *m, int64_t time, int slices);
+
+/* The same for one of `slices` token slices of samples with `time` tokens. Local. Status: NAMI_EPLAN too. */
+nami_status nami_model_graph_sliced(const nami_model *m, int first, int last,
+                                    nami_backend *b, nami_dtype act, int64_t batch,
+                                    int64_t time, int slices, nami_graph **out);
+
 /* All blocks as an unplanned graph whose output is the logits [batch,time,vocabulary] in `act`, to be planned
  * without training. Local. Status as nami_model_graph. */
 nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,

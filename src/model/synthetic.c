@@ -105,7 +105,9 @@ static int build_wait(const nami_block_build *b, int x)
     (void)snprintf(name, sizeof name, "%d.weight", b->block);
     const int param = nami_model_find(m, name);
     const int use = nami_graph_use(b->graph, param, m->param[param].shape);
-    const int64_t words = m->options.synthetic_saved / (b->wide == NAMI_F64 ? 8 : 4);
+    const int slices = nami_graph_slices(b->graph); /* each an equal share */
+    const int64_t words =
+        m->options.synthetic_saved / (b->wide == NAMI_F64 ? 8 : 4) / slices;
     const int saved = words > 0 ? nami_graph_value(b->graph, b->wide,
                                                    nami_shape_of(b->batch, words, 0, 0))
                                 : -1;
@@ -116,7 +118,8 @@ static int build_wait(const nami_block_build *b, int x)
     n->param[0] = use;
     n->saved[0] = saved;
     for (int pass = 0; pass < 3; pass++)
-        n->whole[pass] = llround(1e9 * m->seconds[pass * m->blocks + b->block]);
+        n->whole[pass] =
+            llround(1e9 * m->seconds[pass * m->blocks + b->block] / slices);
     return n->out = out;
 }
 
@@ -140,6 +143,7 @@ static double flops(const nami_model *m, int block, int64_t time)
 
 const nami_family nami_family_synthetic = {.name = "synthetic",
                                            .made_up = true,
+                                           .causal = true,
                                            .check = check,
                                            .blocks = blocks,
                                            .parameters = parameters,

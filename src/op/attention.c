@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* attention.c - causal multi-head self-attention.
  *
- * in0 qkv [B,T,3C] act; out y [B,T,C] act; saved lse [B,H,T] wide; real[0] dropout p; whole[0] heads H.
+ * in0 qkv [B,T,3C] act; out y [B,T,C] act; saved lse [B,H,T] wide and, with token slices, dkv [B,T,2C] wide; real[0]
+ * dropout p; whole[0] heads H.
  */
 #include "op/common.h"
 
@@ -11,6 +12,9 @@ static nami_arg_attention attention_args(const nami_node *n, const nami_bind *b)
                                 .batch = b->in[0].shape.dim[0],
                                 .time = b->in[0].shape.dim[1],
                                 .heads = n->whole[0],
+                                .slices = b->slices,
+                                .slice = b->slice,
+                                .stride = b->stride,
                                 .head_width = nami_op_last(&b->out) / n->whole[0],
                                 .dropout = b->train ? n->real[0] : 0,
                                 .key = nami_op_key(n, b),
@@ -20,6 +24,7 @@ static nami_arg_attention attention_args(const nami_node *n, const nami_bind *b)
                                 .lse = b->saved[0].data,
                                 .dy = b->dout.data,
                                 .dqkv = b->din[0].data,
+                                .dkv = b->saved[1].data,
                                 .scratch = b->scratch};
 }
 
@@ -52,6 +57,7 @@ static void attention_backward_input(const nami_node *n, const nami_bind *b)
 const nami_op nami_op_attention = {
     .name = "attention",
     .bi_reads = NAMI_READ_IN0 | NAMI_READ_OUT | NAMI_READ_SAVED | NAMI_READ_DOUT,
+    .mixes_slices = true,
     .prepare = attention_prepare,
     .forward = attention_forward,
     .backward_input = attention_backward_input,

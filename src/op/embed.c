@@ -5,6 +5,14 @@
  */
 #include "op/common.h"
 
+/* The row of a token slice's first position in `table` [., C]; NULL while there is none. */
+static void *row_of(const nami_bind *b, const nami_tensor *table)
+{
+    const int64_t rows = b->slice * b->in[0].shape.dim[1];
+    const size_t bytes = (size_t)nami_op_last(table) * nami_dtype_size(table->dtype);
+    return table->data ? (char *)table->data + (size_t)rows * bytes : NULL;
+}
+
 static nami_arg_embed embed_args(const nami_bind *b)
 {
     return (nami_arg_embed){.act = b->out.dtype,
@@ -14,20 +22,21 @@ static nami_arg_embed embed_args(const nami_bind *b)
                             .vocabulary = b->param[0].shape.dim[0],
                             .token = b->in[0].data,
                             .wte = b->param[0].data,
-                            .wpe = b->param[1].data,
+                            .wpe = row_of(b, &b->param[1]),
                             .y = b->out.data,
                             .dy = b->dout.data,
                             .dwte = b->dparam[0].data,
-                            .dwpe = b->dparam[1].data};
+                            .dwpe = row_of(b, &b->dparam[1])};
 }
 
 static nami_status embed_prepare(nami_node *n, const nami_bind *shapes)
 {
     const nami_arg_embed a = embed_args(shapes);
-    if (shapes->param[1].shape.dim[0] < a.time)
-        return nami_fail(NAMI_EPLAN,
-                         "embed: %lld positions are learned, a sample has %lld",
-                         (long long)shapes->param[1].shape.dim[0], (long long)a.time);
+    const int64_t positions = a.time * (shapes->slices > 1 ? shapes->slices : 1);
+    if (shapes->param[1].shape.dim[0] < positions)
+        return nami_fail(
+            NAMI_EPLAN, "embed: %lld positions are learned, a sample has %lld",
+            (long long)shapes->param[1].shape.dim[0], (long long)positions);
     NAMI_TRY(nami_op_prepare(n, shapes, NAMI_FORWARD, NAMI_EMBED_F, &a));
     if (!shapes->train)
         return NAMI_OK;

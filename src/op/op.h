@@ -65,6 +65,9 @@ typedef struct nami_bind {
         first_sample; /* global index of the micro-batch's first sample in the step's order */
     double scale; /* of the loss: 1 / counted tokens of the step */
     double *loss; /* [B] loss sums per sample; loss operator only */
+    int slices; /* token slices of a sample; T of the shapes is one of them; 0 or 1: whole */
+    int slice;     /* the one at hand */
+    size_t stride; /* bytes from the kept values of a slice to those of the next */
 } nami_bind;
 
 struct nami_op {
@@ -72,6 +75,9 @@ struct nami_op {
     unsigned bi_reads, bw_reads; /* NAMI_READ_ bits */
     bool in_place_gradient; /* loss: its forward turns in[0] into in[0]'s gradient */
     bool adds;              /* backward_input honours bind.add; else add must be NULL */
+    /* With token slices reads in[0] of earlier slices and leaves in their saved[1] what their backward passes
+     * read: both lie in kept memory, `stride` apart. saved[1] is -1 without slices or training. */
+    bool mixes_slices;
     /* Whether the gradient of in[input] is the gradient of out itself (residual: in0, and in1 without
      * dropout). The graph then aliases the two, din[input].data stays NULL, and the pass writes nothing
      * there; backward_input is not launched when every wanted din passes. NULL: never. Local. */
@@ -93,7 +99,7 @@ extern const nami_op
     nami_op_norm; /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps */
 extern const nami_op nami_op_gelu; /* in0 x */
 extern const nami_op
-    nami_op_attention; /* in0 qkv; saved lse [B,H,T]; real[0]=p; whole[0]=heads */
+    nami_op_attention; /* in0 qkv; saved lse [B,H,T], with slices dkv [B,T,2C]; real[0]=p; whole[0]=heads */
 extern const nami_op
     nami_op_residual; /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
 extern const nami_op nami_op_dropout; /* out = dropout(in0); real[0]=p */

@@ -8,9 +8,11 @@
 static nami_arg_dropout residual_args(const nami_node *n, const nami_bind *b)
 {
     const int64_t batch = b->out.shape.dim[0];
+    const int64_t count = nami_op_count(&b->out) / batch;
     return (nami_arg_dropout){.act = b->out.dtype,
                               .batch = batch,
-                              .count = nami_op_count(&b->out) / batch,
+                              .count = count,
+                              .first = b->slice * count,
                               .dropout = b->train ? n->real[0] : 0,
                               .key = nami_op_key(n, b),
                               .first_sample = b->first_sample,

@@ -53,8 +53,10 @@ static const nami_option rows[] = {
      .fallback = "1",
      .minimum = 1,
      .maximum = UINT16_MAX,
-     .help = "Token slices of each sequence (K), for an order that slices, as "
-             "terapipe; causal models only."},
+     .help =
+         "Token slices of each sequence (K), for an order that slices, as "
+         "terapipe; causal models only. K divides the length of a sample; losses equal "
+         "those of whole samples to rounding, not bit for bit. Not with recompute."},
     {.section = "pipeline",
      .key = "microbatches",
      .kind = NAMI_OPTION_INT,

@@ -179,7 +179,76 @@ static nami_outcome run_gelu(nami_backend *b, const nami_problem *p)
     return done(&j);
 }
 
-/* B, T, H, D */
+/* Bytes of row (s, t) of arrays [d0, d1, row bytes] and of their slices [slices, d0, d1 / slices, row bytes]. */
+static void slice_rows(const nami_problem *p, char *whole, char *sliced, size_t row,
+                       bool back)
+{
+    const int64_t each = p->dim[1] / p->slices;
+    for (int64_t i = 0; i < p->dim[0] * p->dim[1]; i++) {
+        const int64_t s = i / p->dim[1], t = i % p->dim[1];
+        char *w = whole + (size_t)i * row;
+        char *k = sliced + (size_t)((t / each * p->dim[0] + s) * each + t % each) * row;
+        memcpy(back ? w : k, back ? k : w, row);
+    }
+}
+
+/* lse: [d0, heads, d1] and [slices, d0, heads, d1 / slices]. */
+static void unslice_lse(const nami_problem *p, char *whole, const char *sliced,
+                        size_t size)
+{
+    const int64_t *d = p->dim, each = d[1] / p->slices;
+    for (int64_t i = 0; i < d[0] * d[2] * d[1]; i++) {
+        const int64_t u = i / d[1], t = i % d[1];
+        const int64_t k = (t / each * d[0] * d[2] + u) * each + t % each;
+        memcpy(whole + (size_t)i * size, sliced + (size_t)k * size, size);
+    }
+}
+
+/* The passes of a sliced sample, on arrays of whole ones. */
+static void go_sliced(job *j, nami_arg_attention whole)
+{
+    const nami_problem *p = j->p;
+    const int64_t *d = p->dim, n = d[0] * d[1] * d[2] * d[3], parts = p->slices;
+    const size_t size = nami_dtype_size(p->act), wsize = nami_dtype_size(wide(p->act));
+    const size_t row = (size_t)(d[2] * d[3]) * size;
+    const size_t block = (size_t)(n / parts) * (3 * size + 3 * size + 2 * wsize) + 64;
+    char *kept = nami_backend_alloc(j->b, NAMI_MEM_OTHER, block * (size_t)parts);
+    char *qkv = fresh(j, "qkv of slices", p->act, 3 * n, 1);
+    char *dqkv = fresh(j, "dqkv of slices", p->act, 3 * n, 1);
+    char *dy = fresh(j, "dy of slices", p->act, n, 1);
+    char *y = fresh(j, "y of slices", p->act, n, 1);
+    char *lse = fresh(j, "lse of slices", wide(p->act), d[0] * d[1] * d[2], 1);
+    const size_t each = (size_t)n / (size_t)parts * size;
+    memset(kept, 0xff, block * (size_t)parts);
+    slice_rows(p, (char *)(uintptr_t)whole.qkv, qkv, 3 * row, false);
+    slice_rows(p, (char *)(uintptr_t)whole.dy, dy, row, false);
+    for (int64_t i = 0; i < 2 * parts; i++) {
+        const int64_t k = i < parts ? i : 2 * parts - 1 - i;
+        nami_arg_attention a = whole;
+        char *own = kept + (size_t)k * block;
+        a.time = d[1] / parts;
+        a.slices = parts;
+        a.slice = k;
+        a.stride = block;
+        a.dkv = own;
+        a.qkv = own + (size_t)(n / parts) * 2 * wsize;
+        a.dqkv = own + (size_t)(n / parts) * (2 * wsize + 3 * size);
+        a.dy = dy + (size_t)k * each;
+        a.y = y + (size_t)k * each;
+        a.lse = lse + (size_t)(k * d[0] * d[2] * a.time) * wsize;
+        if (i < parts)
+            memcpy((char *)(uintptr_t)a.qkv, qkv + 3 * (size_t)k * each, 3 * each);
+        go(j, i < parts ? NAMI_ATTENTION_F : NAMI_ATTENTION_BI, &a, &a.scratch);
+        if (i >= parts)
+            memcpy(dqkv + 3 * (size_t)k * each, a.dqkv, 3 * each);
+    }
+    slice_rows(p, whole.y, y, row, true);
+    slice_rows(p, whole.dqkv, dqkv, 3 * row, true);
+    unslice_lse(p, whole.lse, lse, wsize);
+    nami_backend_free(j->b, kept);
+}
+
+/* B, time, heads, head width */
 static nami_outcome run_attention(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
@@ -200,12 +269,16 @@ static nami_outcome run_attention(nami_backend *b, const nami_problem *p)
     a.y = result(&j, "y", p->act, n, 0);
     a.lse = result(&j, "lse", wide(p->act), d[0] * d[1] * d[2], 0);
     a.dqkv = result(&j, "dqkv", p->act, 3 * n, 1);
+    if (p->slices > 1) {
+        go_sliced(&j, a);
+        return done(&j);
+    }
     go(&j, NAMI_ATTENTION_F, &a, &a.scratch);
     go(&j, NAMI_ATTENTION_BI, &a, &a.scratch);
     return done(&j);
 }
 
-/* B, count */
+/* B, count; with slices, which need not divide it, B = 1 */
 static nami_outcome run_dropout(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
@@ -221,8 +294,21 @@ static nami_outcome run_dropout(nami_backend *b, const nami_problem *p)
     a.dy = fresh(&j, "dy", p->act, n, 1);
     a.y = result(&j, "y", p->act, n, 0);
     a.dx = result(&j, "dx", p->act, n, 1);
-    go(&j, NAMI_DROPOUT_F, &a, NULL);
-    go(&j, NAMI_DROPOUT_BI, &a, NULL);
+    const int64_t parts = p->dim[0] == 1 && p->slices > 1 ? p->slices : 1;
+    const int64_t each = n / parts;
+    for (int64_t k = 0; k < parts; k++) { /* of a single sample: any part of it */
+        nami_arg_dropout part = a;
+        const size_t skip = (size_t)(k * each) * nami_dtype_size(p->act);
+        part.first = k * each;
+        part.count = k + 1 < parts ? p->dim[1] / parts : p->dim[1] - k * each;
+        part.x = (const char *)a.x + skip;
+        part.add = a.add ? (const char *)a.add + skip : NULL;
+        part.dy = (const char *)a.dy + skip;
+        part.y = (char *)a.y + skip;
+        part.dx = (char *)a.dx + skip;
+        go(&j, NAMI_DROPOUT_F, &part, NULL);
+        go(&j, NAMI_DROPOUT_BI, &part, NULL);
+    }
     return done(&j);
 }
 

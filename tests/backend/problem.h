@@ -24,6 +24,7 @@ typedef struct nami_outcome {
 typedef struct nami_problem {
     nami_dtype act;
     int64_t dim[4]; /* as the family says */
+    int64_t slices; /* attention, dropout: of dim[1] elements; 0: whole */
     double dropout;
     uint64_t seed;
     int offset;    /* of all arrays, elements */

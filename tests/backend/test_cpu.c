@@ -176,6 +176,76 @@ static void test_bf16(void **state)
         all_families(NAMI_BF16, 0);
 }
 
+/* Token slices: attention of odd sizes, and dropout that begins anywhere in a sample. */
+typedef struct sliced {
+    const char *family;
+    int64_t slices, dim[4];
+} sliced;
+
+static const sliced slices[] = {
+    {"attention", 3, {1, 3, 1, 1}},    {"attention", 2, {2, 10, 3, 17}},
+    {"attention", 5, {1, 65, 2, 32}},  {"attention", 7, {3, 77, 2, 5}},
+    {"attention", 2, {2, 142, 1, 64}}, {"attention", 3, {1, 99, 2, 65}},
+    {"attention", 4, {1, 256, 2, 48}}, {"attention", 2, {1, 290, 1, 16}},
+    {"dropout", 2, {1, 17}},           {"dropout", 3, {1, 10000}},
+    {"dropout", 7, {1, 4099}},
+};
+
+/* `visit` for each with every variant of dropout and optional operands. */
+static void each_sliced(nami_dtype act, nami_backend *const b[3],
+                        void (*visit)(const nami_suite *f, nami_backend *const b[3],
+                                      nami_problem p))
+{
+    for (size_t i = 0; i < 3 * sizeof slices / sizeof slices[0]; i++) {
+        const sliced *s = &slices[i / 3];
+        nami_problem p = {.act = act,
+                          .slices = s->slices,
+                          .seed = seed + i,
+                          .bare = i % 3 == 1,
+                          .dropout = i % 3 == 2 ? 0.3 : 0};
+        memcpy(p.dim, s->dim, sizeof p.dim);
+        for (int f = 0; f < nami_suites_count; f++)
+            if (!strcmp(nami_suites[f].name, s->family))
+                visit(&nami_suites[f], b, p);
+    }
+}
+
+static void test_slices(void **state)
+{
+    (void)state;
+    static const nami_dtype act[] = {NAMI_F32, NAMI_BF16};
+    for (int i = 0; i < 2; i++) {
+        nami_backend *cpu = open_backend("cpu", 1, act[i]);
+        nami_backend *const b[3] = {open_backend("ref", 1, act[i]), cpu,
+                                    open_backend("cpu", 2, act[i])};
+        each_sliced(act[i], b, check);
+        for (int k = 0; k < 3; k++)
+            nami_backend_close(b[k]);
+    }
+}
+
+/* The reference of slices against that of whole samples. */
+static void check_whole(const nami_suite *f, nami_backend *const b[3], nami_problem p)
+{
+    nami_outcome cut = f->run(b[0], &p);
+    p.slices = 0;
+    nami_outcome whole = f->run(b[0], &p);
+    assert_int_equal(cut.parts, whole.parts);
+    for (int i = 0; i < whole.parts; i++)
+        assert_close(f->name, &p, &cut.part[i], &whole.part[i], 1e-12);
+    nami_outcome_free(b[0], &cut);
+    nami_outcome_free(b[0], &whole);
+}
+
+static void test_slices_whole(void **state)
+{
+    (void)state;
+    nami_backend *ref = open_backend("ref", 1, NAMI_F64);
+    nami_backend *const b[3] = {ref, NULL, NULL};
+    each_sliced(NAMI_F64, b, check_whole);
+    nami_backend_close(ref);
+}
+
 /* Where a NaN of the input reaches the reference's output it reaches the cpu's (blocks may spread it further). */
 static void test_nan(void **state)
 {
@@ -304,7 +374,8 @@ int main(void)
         cmocka_unit_test(test_f32),      cmocka_unit_test(test_bf16),
         cmocka_unit_test(test_nan),      cmocka_unit_test(test_mask),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_peak),
+        cmocka_unit_test(test_peak),     cmocka_unit_test(test_slices_whole),
+        cmocka_unit_test(test_slices),
     };
     return cmocka_run_group_tests_name("cpu", tests, NULL, nami_test_balance);
 }

@@ -195,10 +195,10 @@ static void check(const nami_schedule *s, uint64_t seed)
     free(route);
 }
 
-/* Token slices and other weights wait for their routes: refused, not run wrongly. */
+/* Other weights wait for their routes: refused, not run wrongly. */
 static bool check_refused(const nami_schedule *s)
 {
-    if (s->recipe.slices == 1 && s->recipe.weights == NAMI_WEIGHTS_FLUSH)
+    if (s->recipe.weights == NAMI_WEIGHTS_FLUSH)
         return false;
     nami_route *route = calloc((size_t)s->place.positions, sizeof *route);
     assert_fails(nami_routes_make(s, route), NAMI_EPLAN, "cannot be run yet");

@@ -8,7 +8,11 @@
 #include "base/rng.h"
 #include "exec/exec.h"
 
-enum { TINY_VOCABULARY = 37, TINY_TIME = 7, TINY_STEPS = 20 };
+#ifndef TINY_TIME
+#define TINY_TIME 7 /* a test may bring its own */
+#endif
+
+enum { TINY_VOCABULARY = 37, TINY_STEPS = 20 };
 
 /* What numbers may depend on. */
 typedef struct tiny_problem {
@@ -25,6 +29,7 @@ typedef struct tiny_problem {
 typedef struct tiny_way {
     const char *schedule;
     int positions, waves, chunks, replicas;
+    int slices; /* 0: whole samples */
 } tiny_way;
 
 /* What comes out. */
@@ -93,7 +98,7 @@ static inline nami_status tiny_layout(const tiny_problem *p, const tiny_way *w,
     nami_layout_request r = {.recipe = {.positions = w->positions,
                                         .waves = w->waves,
                                         .chunks = w->chunks,
-                                        .slices = 1},
+                                        .slices = w->slices > 0 ? w->slices : 1},
                              .batch = p->batch,
                              .microbatches = p->micros,
                              .replicas = w->replicas,
@@ -204,14 +209,15 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
     return out;
 }
 
-/* The same on one rank, without a pipeline; known on all ranks. */
-static inline tiny_outcome tiny_reference(const tiny_problem *p)
+/* The same on one rank, without a pipeline, in `slices` (0: whole samples); known on all ranks. */
+static inline tiny_outcome tiny_alone(const tiny_problem *p, int slices)
 {
     tiny_outcome out = {0};
     if (rank == 0) {
         nami_comm *alone = nami_comm_alone(world);
         out = tiny_run(alone, p,
-                       &(tiny_way){.schedule = "gpipe",
+                       &(tiny_way){.schedule = slices > 0 ? "terapipe" : "gpipe",
+                                   .slices = slices,
                                    .positions = 1,
                                    .waves = 1,
                                    .chunks = 1,
@@ -220,6 +226,11 @@ static inline tiny_outcome tiny_reference(const tiny_problem *p)
     }
     nami_comm_broadcast(world, &out, sizeof out, 0);
     return out;
+}
+
+static inline tiny_outcome tiny_reference(const tiny_problem *p)
+{
+    return tiny_alone(p, 0);
 }
 
 #endif

@@ -73,9 +73,16 @@ void chain_zero(chain *c)
             memset(c->grad[p][u], 0, param_bytes(c, p));
 }
 
+static int64_t slices_of(const chain *c)
+{
+    return c->o.slices ? c->o.slices : 1;
+}
+
+/* Of one slice. */
 static size_t message_bytes(const chain *c)
 {
-    return (size_t)(c->o.batch * nami_model_boundary(c->model, c->o.time)) *
+    return (size_t)(c->o.batch *
+                    nami_model_boundary(c->model, c->o.time / slices_of(c))) *
            nami_dtype_size(c->o.act);
 }
 
@@ -83,18 +90,20 @@ static void open_stage(chain *c, int i, int *used)
 {
     chain_stage *s = &c->stage[i];
     const chain_options *o = &c->o;
-    assert_ok(nami_model_graph(c->model, o->cut[i], o->cut[i + 1], c->backend, o->act,
-                               o->batch, o->time, &s->graph));
+    size_t slices = (size_t)slices_of(c);
+    assert_ok(nami_model_graph_sliced(c->model, o->cut[i], o->cut[i + 1], c->backend,
+                                      o->act, o->batch, o->time, (int)slices,
+                                      &s->graph));
     assert_ok(nami_graph_plan(s->graph, true, o->split, o->recompute));
     const nami_graph_sizes *z = nami_graph_bytes(s->graph);
     s->transient = guarded(z->transient);
     s->packed = guarded(z->packed);
     for (int m = 0; m < o->micro; m++) {
-        s->kept[m] = guarded(z->kept);
-        s->held[m] = guarded(z->held);
-        s->input[m] = guarded(message_bytes(c));
-        s->output[m] = guarded(message_bytes(c));
-        s->dinput[m] = guarded(message_bytes(c));
+        s->kept[m] = guarded(slices * z->kept);
+        s->held[m] = guarded(slices * z->held);
+        s->input[m] = guarded(slices * message_bytes(c));
+        s->output[m] = guarded(slices * message_bytes(c));
+        s->dinput[m] = guarded(slices * message_bytes(c));
     }
     size_t uses = (size_t)nami_graph_uses(s->graph);
     s->param = nami_calloc(NAMI_MEM_OTHER, uses + 1, sizeof *s->param);
@@ -117,6 +126,10 @@ void chain_open(chain *c, const nami_model *m, const chain_options *o)
     c->target = nami_calloc(NAMI_MEM_OTHER, tokens, sizeof *c->target);
     c->loss =
         nami_calloc(NAMI_MEM_OTHER, (size_t)(o->micro * o->batch), sizeof *c->loss);
+    size_t piece = (size_t)(o->batch * o->time / slices_of(c));
+    for (int i = 0; i < 2; i++)
+        c->piece[i] = nami_calloc(NAMI_MEM_OTHER, piece, sizeof *c->piece[i]);
+    c->part = nami_calloc(NAMI_MEM_OTHER, (size_t)o->batch, sizeof *c->part);
     open_params(c);
     int *used = nami_calloc(NAMI_MEM_OTHER, (size_t)m->params, sizeof *used);
     for (int i = 0; i < o->stages; i++)
@@ -128,14 +141,15 @@ void chain_open(chain *c, const nami_model *m, const chain_options *o)
 static void close_stage(chain *c, chain_stage *s)
 {
     const nami_graph_sizes *z = nami_graph_bytes(s->graph);
+    size_t slices = (size_t)slices_of(c);
     check_guard(s->transient, z->transient);
     check_guard(s->packed, z->packed);
     for (int m = 0; m < c->o.micro; m++) {
-        check_guard(s->kept[m], z->kept);
-        check_guard(s->held[m], z->held);
-        check_guard(s->input[m], message_bytes(c));
-        check_guard(s->output[m], message_bytes(c));
-        check_guard(s->dinput[m], message_bytes(c));
+        check_guard(s->kept[m], slices * z->kept);
+        check_guard(s->held[m], slices * z->held);
+        check_guard(s->input[m], slices * message_bytes(c));
+        check_guard(s->output[m], slices * message_bytes(c));
+        check_guard(s->dinput[m], slices * message_bytes(c));
     }
     nami_free(s->param);
     nami_free(s->dparam);
@@ -156,6 +170,9 @@ void chain_close(chain *c)
     nami_free(c->token);
     nami_free(c->target);
     nami_free(c->loss);
+    nami_free(c->piece[0]);
+    nami_free(c->piece[1]);
+    nami_free(c->part);
     nami_backend_close(c->backend);
 }
 
@@ -172,61 +189,81 @@ void chain_tokens(chain *c, uint64_t seed)
     c->scale = 1.0 / (double)(counted ? counted : 1);
 }
 
-static void walk(chain *c, int i, int m, nami_walk_kind kind)
+/* The words of slice k of micro-batch m. */
+static const int32_t *piece_of(const chain *c, const int32_t *words, int m, int k,
+                               int32_t *piece)
+{
+    int64_t each = c->o.time / slices_of(c), first = m * c->o.batch;
+    for (int64_t i = 0; i < c->o.batch * each; i++)
+        piece[i] = words[(first + i / each) * c->o.time + k * each + i % each];
+    return piece;
+}
+
+static void walk(chain *c, int i, int m, int k, nami_walk_kind kind)
 {
     chain_stage *s = &c->stage[i];
     int64_t samples = m * c->o.batch;
+    size_t at = (size_t)k * message_bytes(c);
+    const nami_graph_sizes *z = nami_graph_bytes(s->graph);
     bool last = i + 1 == c->o.stages;
-    nami_graph_call call = {
-        .input = i ? (const void *)s->input[m] : c->token + samples * c->o.time,
-        .output = last ? NULL : s->output[m],
-        .doutput = last ? NULL : c->stage[i + 1].dinput[m],
-        .dinput = i ? s->dinput[m] : NULL,
-        .targets = last ? c->target + samples * c->o.time : NULL,
-        .kept = s->kept[m],
-        .held = s->held[m],
-        .transient = s->transient,
-        .packed = s->packed,
-        .param = s->param,
-        .dparam = s->dparam,
-        .loss = last && kind == NAMI_WALK_F ? c->loss + samples : NULL,
-        .seed = c->o.seed,
-        .step = c->step,
-        .first_sample = c->first_sample + samples,
-        .scale = c->scale};
+    nami_graph_call call = {.input = i ? (const void *)(s->input[m] + at)
+                                       : piece_of(c, c->token, m, k, c->piece[0]),
+                            .output = last ? NULL : s->output[m] + at,
+                            .doutput = last ? NULL : c->stage[i + 1].dinput[m] + at,
+                            .dinput = i ? s->dinput[m] + at : NULL,
+                            .targets =
+                                last ? piece_of(c, c->target, m, k, c->piece[1]) : NULL,
+                            .kept = s->kept[m] + (size_t)k * z->kept,
+                            .held = s->held[m] + (size_t)k * z->held,
+                            .transient = s->transient,
+                            .packed = s->packed,
+                            .param = s->param,
+                            .dparam = s->dparam,
+                            .loss = last && kind == NAMI_WALK_F ? c->part : NULL,
+                            .seed = c->o.seed,
+                            .step = c->step,
+                            .first_sample = c->first_sample + samples,
+                            .scale = c->scale,
+                            .slice = k,
+                            .stride = z->kept};
     nami_walk w = {0};
-    memset(s->transient, 0xff, nami_graph_bytes(s->graph)->transient);
+    memset(s->transient, 0xff, z->transient);
     nami_walk_begin(&w, s->graph, kind, &call);
     while (nami_walk_next(&w)) {
     }
+    for (int64_t b = 0; b < c->o.batch && call.loss; b++)
+        c->loss[samples + b] = (k > 0 ? c->loss[samples + b] : 0) + c->part[b];
     if (kind == NAMI_WALK_F &&
         !last) { /* sent away, its buffer used for something else */
-        memcpy(c->stage[i + 1].input[m], s->output[m], message_bytes(c));
-        memset(s->output[m], 0xff, message_bytes(c));
+        memcpy(c->stage[i + 1].input[m] + at, s->output[m] + at, message_bytes(c));
+        memset(s->output[m] + at, 0xff, message_bytes(c));
     }
 }
 
 void chain_pack(chain *c)
 {
     for (int i = 0; i < c->o.stages; i++)
-        walk(c, i, 0, NAMI_WALK_PACK);
+        walk(c, i, 0, 0, NAMI_WALK_PACK);
 }
 
 void chain_forward(chain *c)
 {
     for (int m = 0; m < c->o.micro; m++)
-        for (int i = 0; i < c->o.stages; i++)
-            walk(c, i, m, NAMI_WALK_F);
+        for (int k = 0; k < slices_of(c); k++)
+            for (int i = 0; i < c->o.stages; i++)
+                walk(c, i, m, k, NAMI_WALK_F);
 }
 
 void chain_backward(chain *c)
 {
     for (int m = 0; m < c->o.micro; m++)
-        for (int i = c->o.stages - 1; i >= 0; i--)
-            walk(c, i, m, c->o.split ? NAMI_WALK_BI : NAMI_WALK_B);
+        for (int k = (int)slices_of(c) - 1; k >= 0; k--)
+            for (int i = c->o.stages - 1; i >= 0; i--)
+                walk(c, i, m, k, c->o.split ? NAMI_WALK_BI : NAMI_WALK_B);
     for (int m = 0; m < c->o.micro && c->o.split; m++)
-        for (int i = 0; i < c->o.stages; i++)
-            walk(c, i, m, NAMI_WALK_BW);
+        for (int k = 0; k < slices_of(c); k++)
+            for (int i = 0; i < c->o.stages; i++)
+                walk(c, i, m, k, NAMI_WALK_BW);
 }
 
 double chain_loss(const chain *c)

@@ -16,6 +16,7 @@ typedef struct chain_options {
     nami_dtype act;
     int threads;
     int64_t batch, time; /* of a micro-batch */
+    int slices;          /* token slices of a sample; 0: whole */
     int micro;           /* micro-batches in flight, 1..CHAIN_MICRO */
     int stages;
     const int *cut; /* [stages+1] */
@@ -41,6 +42,9 @@ typedef struct chain {
     void *(*grad)[CHAIN_USES]; /* [params] gradient sum of each use, NULL beyond uses */
     int32_t *token, *target;   /* [micro * batch * time], set by the caller */
     double *loss;              /* [micro * batch] */
+    int32_t
+        *piece[2]; /* [batch * time / slices] tokens and targets of the slice at hand */
+    double *part;  /* [batch] its losses */
     int64_t step, first_sample;
     double scale;
 } chain;
@@ -55,7 +59,8 @@ void chain_tokens(chain *c, uint64_t seed);
 void chain_pack(chain *c);    /* after parameters changed */
 void chain_forward(chain *c); /* all micro-batches through all stages */
 void chain_backward(
-    chain *c);             /* all micro-batches back: B, or all BI and then all BW */
+    chain *
+        c); /* all micro-batches back, slices from the last on: B, or all BI and then all BW */
 void chain_zero(chain *c); /* gradients to zero */
 
 /* Sum of all losses times scale. */

@@ -16,33 +16,36 @@ typedef struct forward_work {
     float *s;      /* [ROWS][row]: scores, then weights */
     float *y;      /* [ROWS][panels] */
     float *factor; /* [padded + NAMI_FACTORS] */
+    float *kv;     /* of a slice: k, v of all columns */
 } forward_work;
 
 /* Carve the work memory out of `base` (NULL: only measure). Returns floats used. */
-static size_t forward_carve(int64_t time, int64_t width, float *base, forward_work *w)
+static size_t forward_carve(const nami_arg_attention *a, float *base, forward_work *w)
 {
-    const size_t padded = (size_t)nami_tiles_up(time),
+    const int64_t width = a->head_width;
+    const size_t padded = (size_t)nami_columns_up(a, nami_whole_time(a)),
                  panels = (size_t)nami_tiles_up(width);
     const size_t size[] = {
         padded * (size_t)width, padded * panels,
         ROWS * (size_t)width,   ROWS * (size_t)nami_weights_row((int64_t)padded),
-        ROWS * panels,          padded + NAMI_FACTORS};
-    float **const part[] = {&w->kt, &w->v, &w->q, &w->s, &w->y, &w->factor};
+        ROWS * panels,          padded + NAMI_FACTORS,
+        nami_gather_floats(a)};
+    float **const part[] = {&w->kt, &w->v, &w->q, &w->s, &w->y, &w->factor, &w->kv};
     size_t used = 0;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         *part[i] = base ? base + used : NULL;
         used += (size[i] + 15) / 16 * 16;
     }
     return used;
 }
 
-/* Row i (r in the block) from scores to e^(score - largest) over its n = i+1 columns, with dropout; zero
+/* Row i (r in the block) from scores to e^(score - largest) over its columns up to the diagonal, with dropout; zero
  * up to `end`. Keeps lse and returns the factor that the row of y still needs: 1 / sum. */
 static float softmax_row(const nami_head *h, const forward_work *w, int64_t i,
                          int64_t r, int64_t end)
 {
     float *s = w->s + r * h->row;
-    const int64_t n = i + 1, whole = n / NAMI_VL * NAMI_VL;
+    const int64_t n = h->first + i + 1, whole = n / NAMI_VL * NAMI_VL;
     const bool drop = h->a->dropout > 0;
     nami_vf top = nami_vset(-INFINITY), sum = {0};
     if (drop)
@@ -69,7 +72,7 @@ static float softmax_row(const nami_head *h, const forward_work *w, int64_t i,
     return 1 / total;
 }
 
-/* Scores of a block: rows i0.. against every column up to the diagonal. */
+/* Scores of a block: its rows, whose positions begin with i0, against every column up to the diagonal. */
 static void scores(const nami_head *h, const forward_work *w, int64_t i0, int64_t rows)
 {
     for (int64_t j = 0; j < i0 + rows; j += NAMI_TN)
@@ -86,13 +89,14 @@ NAMI_INLINE void forward_block(nami_dtype act, const nami_head *h,
     const int64_t rows = (valid + NAMI_TM - 1) / NAMI_TM * NAMI_TM;
     nami_pack_plain(act, h->a->qkv, h->q + i0 * h->stride, h->stride, valid, rows,
                     h->width, h->scale, w->q);
-    scores(h, w, i0, rows);
+    const int64_t p0 = h->first + i0;
+    scores(h, w, p0, rows);
     float factor[ROWS];
     for (int64_t r = 0; r < valid; r++)
-        factor[r] = softmax_row(h, w, i0 + r, r, i0 + r / NAMI_TM * NAMI_TM + NAMI_TM);
+        factor[r] = softmax_row(h, w, i0 + r, r, p0 + r / NAMI_TM * NAMI_TM + NAMI_TM);
     for (int64_t c = 0; c < h->panels; c += NAMI_TN)
         for (int64_t r = 0; r < rows; r += NAMI_TM)
-            nami_tile_rows(i0 + r + NAMI_TM, w->s + r * h->row, h->row,
+            nami_tile_rows(p0 + r + NAMI_TM, w->s + r * h->row, h->row,
                            w->v + c * h->padded, w->y + r * h->panels + c, h->panels);
     for (int64_t r = 0; r < valid; r++)
         for (int64_t c = 0; c < h->width; c += NAMI_VL)
@@ -103,9 +107,9 @@ NAMI_INLINE void forward_block(nami_dtype act, const nami_head *h,
 
 NAMI_INLINE void forward_head(nami_dtype act, const nami_head *h, const forward_work *w)
 {
-    nami_pack_turned(act, h->a->qkv, h->k, h->stride, h->time, h->padded, h->width,
+    nami_pack_turned(act, h->kv, h->k, h->kv_stride, h->columns, h->padded, h->width,
                      w->kt);
-    nami_pack_panels(act, h->a->qkv, h->v, h->stride, h->time, h->padded, h->width, 1,
+    nami_pack_panels(act, h->kv, h->v, h->kv_stride, h->columns, h->padded, h->width, 1,
                      w->v);
     for (int64_t i0 = 0; i0 < h->time; i0 += ROWS)
         forward_block(act, h, w, i0);
@@ -115,9 +119,11 @@ static void forward_range(const void *args, int64_t first, int64_t end, void *sc
 {
     const nami_arg_attention *a = args;
     forward_work w;
-    forward_carve(a->time, a->head_width, scratch, &w);
+    forward_carve(a, scratch, &w);
     for (int64_t u = first; u < end; u++) {
-        const nami_head h = nami_head_of(a, u);
+        nami_head h = nami_head_of(a, u);
+        if (nami_is_slice(a))
+            nami_head_gather(&h, w.kv);
         if (a->act == NAMI_F32)
             forward_head(NAMI_F32, &h, &w);
         else
@@ -129,7 +135,7 @@ static size_t forward_scratch(const void *args)
 {
     const nami_arg_attention *a = args;
     forward_work w;
-    return forward_carve(a->time, a->head_width, NULL, &w) * sizeof(float);
+    return forward_carve(a, NULL, &w) * sizeof(float);
 }
 
 const nami_cpu_kernel nami_cpu_attention_f = {

@@ -13,11 +13,15 @@
 typedef struct nami_head {
     const nami_arg_attention *a;
     int64_t b, h, time, width; /* sample, head, T, D */
-    int64_t padded, panels;    /* T in whole tiles; D in whole tiles */
-    int64_t q, k, v, stride;   /* first element of q, k, v in qkv; 3C */
-    int64_t y, y_stride;       /* first element in y and dy; C */
-    int64_t row;               /* row stride of weights in work memory, floats */
-    float scale;               /* 1/sqrt(D) */
+    int64_t first,
+        columns; /* position of row 0 in the sample; columns in all: first + T */
+    int64_t padded, panels;  /* columns in whole tiles; D in whole tiles */
+    int64_t q, stride;       /* first element of q in qkv; 3C */
+    const void *kv;          /* k and v of all columns: qkv, or gathered from slices */
+    int64_t k, v, kv_stride; /* first element of k, v in kv; its row stride */
+    int64_t y, y_stride;     /* first element in y and dy; C */
+    int64_t row;             /* row stride of weights in work memory, floats */
+    float scale;             /* 1/sqrt(D) */
 } nami_head;
 
 /* Row stride of [., T] weights: a cache line more than whole tiles, so that columns spread over cache sets. */
@@ -26,27 +30,77 @@ static inline int64_t nami_weights_row(int64_t padded)
     return padded + 16;
 }
 
+/* Whether the rows are a token slice of a sample. */
+static inline bool nami_is_slice(const nami_arg_attention *a)
+{
+    return a->slices > 1;
+}
+
+/* `columns` in whole tiles; a slice's tiles of rows need not begin on a tile of columns and may reach further. Local. */
+static inline int64_t nami_columns_up(const nami_arg_attention *a, int64_t columns)
+{
+    return nami_tiles_up(nami_is_slice(a) ? columns + NAMI_TM : columns);
+}
+
+/* Positions of the whole sample. Local. */
+static inline int64_t nami_whole_time(const nami_arg_attention *a)
+{
+    return nami_is_slice(a) ? a->slices * a->time : a->time;
+}
+
 static inline nami_head nami_head_of(const nami_arg_attention *a, int64_t unit)
 {
     const int64_t width = a->heads * a->head_width;
     const int64_t b = unit / a->heads, h = unit % a->heads;
     const int64_t q = b * a->time * 3 * width + h * a->head_width;
-    const int64_t padded = nami_tiles_up(a->time);
+    const int64_t first = nami_is_slice(a) ? a->slice * a->time : 0;
+    const int64_t padded = nami_columns_up(a, first + a->time);
     return (nami_head){.a = a,
                        .b = b,
                        .h = h,
                        .time = a->time,
                        .width = a->head_width,
+                       .first = first,
+                       .columns = first + a->time,
                        .padded = padded,
                        .panels = nami_tiles_up(a->head_width),
                        .q = q,
+                       .stride = 3 * width,
+                       .kv = a->qkv,
                        .k = q + width,
                        .v = q + 2 * width,
-                       .stride = 3 * width,
+                       .kv_stride = 3 * width,
                        .y = b * a->time * width + h * a->head_width,
                        .y_stride = width,
                        .row = nami_weights_row(padded),
                        .scale = 1.0f / sqrtf((float)a->head_width)};
+}
+
+/* Floats of work memory that nami_head_gather needs. Local. */
+static inline size_t nami_gather_floats(const nami_arg_attention *a)
+{
+    return nami_is_slice(a) ? (size_t)(2 * nami_whole_time(a) * a->head_width) : 0;
+}
+
+/* Bring k and v of all columns of a slice together in `to`, [columns][k, v][D] act. Local. */
+static inline void nami_head_gather(nami_head *h, void *to)
+{
+    const nami_arg_attention *a = h->a;
+    const size_t size = nami_dtype_size(a->act), bytes = (size_t)h->width * size;
+    const int64_t part = a->heads * a->head_width;
+    char *next = to;
+    for (int64_t j = 0; j < h->columns; j++) {
+        const char *qkv =
+            (const char *)a->qkv - (size_t)(a->slice - j / h->time) * a->stride;
+        const char *k = qkv + (size_t)(h->q + part + j % h->time * h->stride) * size;
+        memcpy(next, k, bytes);
+        memcpy(next + bytes, k + (size_t)part * size, bytes);
+        next += 2 * bytes;
+    }
+    h->kv = to;
+    h->k = 0;
+    h->v = h->width;
+    h->kv_stride = 2 * h->width;
 }
 
 /* Heads are the units of both kernels. Local. */
@@ -56,13 +110,14 @@ static inline int64_t nami_attention_units(const void *args)
     return a->batch * a->heads;
 }
 
-/* Dropout factors of weights (i, 0 .. n) into `factor` [n rounded up to NAMI_FACTORS]. Local. */
+/* Dropout factors of weights (row i of the slice, columns 0 .. n) into `factor` [n rounded up to NAMI_FACTORS]. Local. */
 static inline void nami_weight_factors(const nami_head *h, int64_t i, int64_t n,
                                        float *factor)
 {
     const nami_arg_attention *a = h->a;
     const nami_drop d = nami_drop_of(a->key, a->first_sample + h->b, a->dropout);
-    const int64_t quad = nami_attention_element(h->time, h->h, i, 0) / 4;
+    const int64_t quad =
+        nami_attention_element(nami_whole_time(a), h->h, h->first + i, 0) / 4;
     for (int64_t j = 0; j < n; j += NAMI_FACTORS)
         nami_drop_factors(&d, quad + j / 4, factor + j);
 }

@@ -19,13 +19,15 @@ typedef struct back_work {
     float *dq;       /* [ROWS][panels] */
     float *dk, *dv;  /* [padded][panels], summed over blocks */
     float *factor;   /* [padded + NAMI_FACTORS] */
+    float *kv;       /* of a slice: k, v of all columns */
 } back_work;
 
-enum { PARTS = 13 };
+enum { PARTS = 14 };
 
-static size_t back_carve(int64_t time, int64_t width, float *base, back_work *w)
+static size_t back_carve(const nami_arg_attention *a, float *base, back_work *w)
 {
-    const size_t padded = (size_t)nami_tiles_up(time),
+    const int64_t width = a->head_width;
+    const size_t padded = (size_t)nami_columns_up(a, nami_whole_time(a)),
                  panels = (size_t)nami_tiles_up(width);
     const size_t turned = padded * (size_t)width, plain = ROWS * (size_t)width;
     const size_t weights = ROWS * (size_t)nami_weights_row((int64_t)padded);
@@ -41,10 +43,11 @@ static size_t back_carve(int64_t time, int64_t width, float *base, back_work *w)
                                 ROWS * panels,
                                 padded * panels,
                                 padded * panels,
-                                padded + NAMI_FACTORS};
-    float **const part[PARTS] = {&w->kt, &w->vt,  &w->k,     &w->q,  &w->dy,
-                                 &w->qp, &w->dyp, &w->s,     &w->ds, &w->dq,
-                                 &w->dk, &w->dv,  &w->factor};
+                                padded + NAMI_FACTORS,
+                                nami_gather_floats(a)};
+    float **const part[PARTS] = {&w->kt, &w->vt,  &w->k,      &w->q,  &w->dy,
+                                 &w->qp, &w->dyp, &w->s,      &w->ds, &w->dq,
+                                 &w->dk, &w->dv,  &w->factor, &w->kv};
     size_t used = 0;
     for (int i = 0; i < PARTS; i++) {
         *part[i] = base ? base + used : NULL;
@@ -71,7 +74,7 @@ static void weights_row(const nami_head *h, const back_work *w, int64_t i, int64
     float *s = w->s + r * h->row, *ds = w->ds + r * h->row;
     const float lse =
         ((const float *)h->a->lse)[(h->b * h->a->heads + h->h) * h->time + i];
-    const int64_t n = i + 1;
+    const int64_t n = h->first + i + 1;
     const bool drop = h->a->dropout > 0;
     if (drop)
         nami_weight_factors(h, i, n, w->factor);
@@ -90,7 +93,7 @@ static void weights_row(const nami_head *h, const back_work *w, int64_t i, int64
         s[j] = ds[j] = 0;
 }
 
-/* Scores and dy.v of a block against every column up to the diagonal. */
+/* Scores and dy.v of a block, whose positions begin with i0, against every column up to the diagonal. */
 static void products(const nami_head *h, const back_work *w, int64_t i0, int64_t rows)
 {
     for (int64_t j = 0; j < i0 + rows; j += NAMI_TN)
@@ -118,6 +121,28 @@ static void column_sums(const nami_head *h, const back_work *w, int64_t i0,
         }
 }
 
+/* dk and dv of the head of a slice: those of earlier slices go to their dkv, written by the last slice, added to by
+ * the others; the own ones get what later slices left. */
+static void exchange_slices(const nami_head *h, const back_work *w)
+{
+    const nami_arg_attention *a = h->a;
+    const bool last = a->slice == a->slices - 1;
+    const int64_t part = a->heads * a->head_width;
+    for (int64_t j = last ? h->first : h->columns; j-- > 0;) {
+        float *left = (float *)(void *)((char *)a->dkv -
+                                        (size_t)(a->slice - j / h->time) * a->stride) +
+                      (h->b * h->time + j % h->time) * 2 * part + h->h * h->width;
+        float *sum[2] = {w->dk + j * h->panels, w->dv + j * h->panels};
+        for (int p = 0; p < 2; p++, left += part)
+            for (int64_t c = 0; c < h->width; c++) {
+                if (!last)
+                    sum[p][c] += left[c];
+                if (j < h->first)
+                    left[c] = sum[p][c];
+            }
+    }
+}
+
 /* Rows [0, n) of `from` [., panels] times `factor` to dqkv. */
 NAMI_INLINE void store_rows(nami_dtype act, const nami_head *h, const float *from,
                             int64_t at, int64_t n, float factor)
@@ -140,9 +165,11 @@ NAMI_INLINE void back_block(nami_dtype act, const nami_head *h, const back_work 
     nami_pack_panels(act, a->qkv, q, h->stride, valid, ROWS, h->width, h->scale, w->qp);
     nami_pack_plain(act, a->dy, dy, h->y_stride, valid, rows, h->width, 1, w->dy);
     nami_pack_panels(act, a->dy, dy, h->y_stride, valid, ROWS, h->width, 1, w->dyp);
-    products(h, w, i0, rows);
+    const int64_t p0 = h->first + i0; /* tiles of dk and dv reach further from here: */
+    const int64_t more = h->first % NAMI_TM > 0 ? 2 * NAMI_TM : NAMI_TM;
+    products(h, w, p0, rows);
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t end = i0 + r / NAMI_TM * NAMI_TM + NAMI_TM;
+        const int64_t end = p0 + r / NAMI_TM * NAMI_TM + more;
         if (r < valid)
             weights_row(h, w, i0 + r, r, end, row_dot(act, h, i0 + r));
         else
@@ -151,35 +178,42 @@ NAMI_INLINE void back_block(nami_dtype act, const nami_head *h, const back_work 
     }
     for (int64_t c = 0; c < h->panels; c += NAMI_TN)
         for (int64_t r = 0; r < rows; r += NAMI_TM)
-            nami_tile_rows(i0 + r + NAMI_TM, w->ds + r * h->row, h->row,
+            nami_tile_rows(p0 + r + NAMI_TM, w->ds + r * h->row, h->row,
                            w->k + c * h->padded, w->dq + r * h->panels + c, h->panels);
     store_rows(act, h, w->dq, q, valid, h->scale);
-    column_sums(h, w, i0, rows);
+    column_sums(h, w, p0, rows);
 }
 
 NAMI_INLINE void back_head(nami_dtype act, const nami_head *h, const back_work *w)
 {
     const nami_arg_attention *a = h->a;
     const size_t sums = (size_t)(h->padded * h->panels) * sizeof(float);
-    nami_pack_turned(act, a->qkv, h->k, h->stride, h->time, h->padded, h->width, w->kt);
-    nami_pack_turned(act, a->qkv, h->v, h->stride, h->time, h->padded, h->width, w->vt);
-    nami_pack_panels(act, a->qkv, h->k, h->stride, h->time, h->padded, h->width, 1,
+    nami_pack_turned(act, h->kv, h->k, h->kv_stride, h->columns, h->padded, h->width,
+                     w->kt);
+    nami_pack_turned(act, h->kv, h->v, h->kv_stride, h->columns, h->padded, h->width,
+                     w->vt);
+    nami_pack_panels(act, h->kv, h->k, h->kv_stride, h->columns, h->padded, h->width, 1,
                      w->k);
     memset(w->dk, 0, sums);
     memset(w->dv, 0, sums);
     for (int64_t i0 = 0; i0 < h->time; i0 += ROWS)
         back_block(act, h, w, i0);
-    store_rows(act, h, w->dk, h->k, h->time, 1);
-    store_rows(act, h, w->dv, h->v, h->time, 1);
+    if (nami_is_slice(a))
+        exchange_slices(h, w);
+    const int64_t own = h->first * h->panels, k = h->q + h->stride / 3;
+    store_rows(act, h, w->dk + own, k, h->time, 1);
+    store_rows(act, h, w->dv + own, k + h->stride / 3, h->time, 1);
 }
 
 static void back_range(const void *args, int64_t first, int64_t end, void *scratch)
 {
     const nami_arg_attention *a = args;
     back_work w;
-    back_carve(a->time, a->head_width, scratch, &w);
+    back_carve(a, scratch, &w);
     for (int64_t u = first; u < end; u++) {
-        const nami_head h = nami_head_of(a, u);
+        nami_head h = nami_head_of(a, u);
+        if (nami_is_slice(a))
+            nami_head_gather(&h, w.kv);
         if (a->act == NAMI_F32)
             back_head(NAMI_F32, &h, &w);
         else
@@ -191,7 +225,7 @@ static size_t back_scratch(const void *args)
 {
     const nami_arg_attention *a = args;
     back_work w;
-    return back_carve(a->time, a->head_width, NULL, &w) * sizeof(float);
+    return back_carve(a, NULL, &w) * sizeof(float);
 }
 
 const nami_cpu_kernel nami_cpu_attention_bi = {

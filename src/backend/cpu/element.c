@@ -90,14 +90,17 @@ NAMI_INLINE void drop_body(nami_dtype act, const nami_arg_dropout *a, const void
                            const void *add, void *to, int64_t first, int64_t end)
 {
     const int64_t runs = runs_each(a);
-    float factor[NAMI_FACTORS + NAMI_VL];
+    float factor[2 * NAMI_FACTORS + NAMI_VL];
     for (int64_t u = first; u < end; u++) {
         const int64_t s = u / runs, e = u % runs * NAMI_FACTORS;
         const int64_t n = a->count - e < NAMI_FACTORS ? a->count - e : NAMI_FACTORS;
         if (a->dropout > 0) {
             const nami_drop d = nami_drop_of(a->key, a->first_sample + s, a->dropout);
-            nami_drop_factors(&d, e / 4, factor);
-            drop_run(act, x, add, to, s * a->count + e, n, factor);
+            const int64_t quad = (a->first + e) / 4, skip = (a->first + e) % 4;
+            nami_drop_factors(&d, quad, factor);
+            if (skip > 0)
+                nami_drop_factors(&d, quad + NAMI_FACTORS / 4, factor + NAMI_FACTORS);
+            drop_run(act, x, add, to, s * a->count + e, n, factor + skip);
         } else {
             drop_run(act, x, add, to, s * a->count + e, n, NULL);
         }

@@ -75,10 +75,13 @@ static nami_event ref_zero(nami_backend *b, int lane, void *to, size_t bytes)
 static size_t ref_scratch(nami_kernel k, const void *args)
 {
     const nami_arg_attention *a = args;
+    if (k != NAMI_ATTENTION_F && k != NAMI_ATTENTION_BI)
+        return 0;
+    const int64_t columns = a->time * (a->slices > 1 ? a->slices : 1);
     if (k == NAMI_ATTENTION_F)
-        return (size_t)a->time * sizeof(double);
+        return (size_t)columns * sizeof(double);
     if (k == NAMI_ATTENTION_BI)
-        return (size_t)(3 * a->time * a->head_width) * sizeof(double);
+        return (size_t)((a->time + 2 * columns) * a->head_width) * sizeof(double);
     return 0;
 }
 
