@@ -89,35 +89,55 @@ static double reduction(const nami_advise_costs *c, double bytes, int replicas)
     return replicas > 1 ? 2 * (c->latency + transfer(c, share * bytes)) : 0;
 }
 
-/* Two positions that use one parameter swap their sums of it. */
-static double exchange(const nami_advise_request *r, const nami_block_prices *b,
-                       const nami_place *p, double wide)
+/* Whether `position` holds stage `s` of some copy; *away counts the copies elsewhere. */
+static bool holds(const nami_place *p, int s, int position, int *away)
 {
-    if (b->tied < 0 || nami_place_of(p, 0, 0) == nami_place_of(p, 0, p->stages - 1))
-        return 0;
-    double count = (double)nami_shape_count(&r->model->param[b->tied].shape);
-    return r->costs.latency + transfer(&r->costs, count * wide);
+    int here = 0;
+    for (int c = 0; c < p->copies; c++)
+        here += nami_place_of(p, c, s) == position;
+    *away = p->copies - here;
+    return here > 0;
+}
+
+/* Elements that `position` gets from others behind its own sums: those of the other copy, of the other use of a tied
+ * parameter. */
+static double received(const nami_advise_request *r, const nami_block_prices *b,
+                       const nami_place *p, int position, const int64_t *elements)
+{
+    double sum = 0, tied = 0;
+    int away, other, last = p->stages - 1;
+    if (b->tied >= 0)
+        tied = (double)nami_shape_count(&r->model->param[b->tied].shape);
+    for (int s = 0; s < p->stages; s++) {
+        if (holds(p, s, position, &away))
+            sum += away * ((double)elements[s] - (s == 0 ? tied : 0));
+    }
+    bool first = holds(p, 0, position, &away), end = holds(p, last, position, &other);
+    return sum + (first || end ? (away + other) * tied : 0);
 }
 
 /* What holds for one position: bytes of weights, sums and states; work of a micro-batch. */
-static void price_position(const nami_advise_request *r, const nami_place *place,
-                           int position, int replicas, const int64_t *elements,
-                           nami_stage_prices *out)
+static void price_position(const nami_advise_request *r, const nami_block_prices *b,
+                           const nami_place *place, int position, int replicas,
+                           const int64_t *elements, nami_stage_prices *out)
 {
+    const nami_advise_costs *c = &r->costs;
     double wide = (double)nami_dtype_size(r->act == NAMI_F64 ? NAMI_F64 : NAMI_F32);
     double states = nami_optim_states(r->optim), count = 0, busy = 0, again = 0;
-    for (int i = 0; i < place->copies * place->stages; i++) {
-        int s = i % place->stages;
-        if (place->position[i] != position)
+    for (int s = 0; s < place->stages; s++) {
+        int away;
+        if (!holds(place, s, position, &away))
             continue;
+        double share = (double)(place->copies - away) / place->copies;
         count += (double)elements[s];
-        busy += (out->f[s] + out->bi[s] + out->bw[s]) / place->copies;
-        again += out->f[s] / place->copies;
+        busy += share * (out->f[s] + out->bi[s] + out->bw[s]);
+        again += share * out->f[s];
     }
-    double update =
-        r->costs.update > 0 ? count * wide * (3 + 2 * states) / r->costs.update : 0;
-    out->reduce = fmax(out->reduce, reduction(&r->costs, count * wide, replicas));
-    out->after = fmax(out->after, update);
+    double swap = wide * received(r, b, place, position, elements);
+    double after = swap > 0 ? c->latency + transfer(c, swap) : 0;
+    after += c->update > 0 ? count * wide * (3 + 2 * states) / c->update : 0;
+    out->reduce = fmax(out->reduce, reduction(c, count * wide, replicas));
+    out->after = fmax(out->after, after);
     out->least = fmax(out->least, count * wide * (2 + states));
     out->busy = fmax(out->busy, busy);
     out->again = fmax(out->again, busy + again);
@@ -138,9 +158,7 @@ void nami_stage_prices_make(const nami_advise_request *r, const nami_block_price
     for (int s = 0; s < place->stages; s++)
         elements[s] = price_stage(r, b, shape->cut, s, micro, out);
     for (int p = 0; p < place->positions; p++)
-        price_position(r, place, p, replicas, elements, out);
-    out->after += exchange(
-        r, b, place, (double)nami_dtype_size(r->act == NAMI_F64 ? NAMI_F64 : NAMI_F32));
+        price_position(r, b, place, p, replicas, elements, out);
     nami_free(elements);
 }
 
@@ -160,5 +178,6 @@ nami_cost nami_stage_prices_cost(const nami_advise_request *r,
                        .latency = r->costs.latency,
                        .bandwidth = r->costs.bandwidth,
                        .serial = true,
+                       .apart = true, /* as nami run carries pairs out */
                        .reduce = p->reduce};
 }

@@ -109,36 +109,58 @@ typedef struct found {
     int candidates, fits, full;
 } found;
 
+static int stage_with(const nami_layout *l, int block)
+{
+    int s = 0;
+    while (l->cut[s + 1] <= block)
+        s++;
+    return s;
+}
+
+/* Uses of parameter k, in all copies, on `position` (*here) and elsewhere (*away). */
+static void uses_of(const problem *p, const nami_layout *l, int k, int position,
+                    int *here, int *away)
+{
+    const nami_param *q = &p->model->param[k];
+    const int block[2] = {q->block, p->model->blocks - 1}; /* tied: the head's too */
+    *here = *away = 0;
+    for (int i = 0; i < q->uses * l->train.place.copies; i++) {
+        int at = nami_place_of(&l->train.place, i / q->uses,
+                               stage_with(l, block[i % q->uses]));
+        *here += at == position;
+        *away += at != position;
+    }
+}
+
 /* Bytes of the weights of a position with sums and states; what ends a step. */
 static void ends(const problem *p, const nami_layout *l, double *weights,
                  double *reduce, double *after)
 {
     const nami_advise_costs *c = &p->request.costs;
-    const nami_place *place = &l->train.place;
     double rate = c->bandwidth > 0 ? 1 / c->bandwidth : 0, D = l->replicas;
     *weights = *reduce = *after = 0;
-    for (int position = 0; position < place->positions; position++) {
-        double count = 0;
-        for (int i = 0; i < place->copies * place->stages; i++) {
-            int s = i % place->stages;
-            for (int k = 0; place->position[i] == position && k < p->model->params;
-                 k++) {
-                const nami_param *q = &p->model->param[k];
-                if (q->block >= l->cut[s] && q->block < l->cut[s + 1])
-                    count += (double)nami_shape_count(&q->shape);
-            }
+    for (int position = 0; position < l->recipe.positions; position++) {
+        double count = 0, others = 0, end = 0;
+        for (int k = 0; k < p->model->params; k++) {
+            const nami_param *q = &p->model->param[k];
+            double size = (double)nami_shape_count(&q->shape);
+            int here, away, first = 0;
+            uses_of(p, l, k, position, &here, &away);
+            for (int copy = 0; copy < l->train.place.copies; copy++)
+                first |= nami_place_of(&l->train.place, copy,
+                                       stage_with(l, q->block)) == position;
+            count += first ? size : 0;
+            others += here > 0 ? away * size : 0;
         }
+        if (others > 0)
+            end = c->latency + 4 * others * rate;
+        if (c->update > 0)
+            end += 28 * count / c->update;
         *weights = fmax(*weights, 16 * count);
+        *after = fmax(*after, end);
         if (D > 1)
             *reduce = fmax(*reduce, 2 * (c->latency + (D - 1) / D * 4 * count * rate));
-        if (c->update > 0)
-            *after = fmax(*after, 28 * count / c->update);
     }
-    bool split = place->position[0] != place->position[place->stages - 1];
-    if (split && !p->model->seconds && p->model->options.tied)
-        *after +=
-            c->latency +
-            4 * rate * (double)(p->model->options.vocabulary * p->model->options.width);
 }
 
 static double simulate(const problem *p, const nami_layout *l, double reduce)
@@ -164,6 +186,7 @@ static double simulate(const problem *p, const nami_layout *l, double reduce)
                       .latency = c->latency,
                       .bandwidth = c->bandwidth,
                       .serial = true,
+                      .apart = true,
                       .reduce = reduce};
     nami_prediction out;
     assert_ok(nami_simulate(&l->train, &cost, false, &out));
