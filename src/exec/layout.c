@@ -198,6 +198,13 @@ bool nami_layout_exact(const nami_layout *l, char buf[256])
             l->train.place.copies);
         return false;
     }
+    if (nami_layout_slices(l) > 1) {
+        snprintf(buf, 256,
+                 "gradients add up by %d token slices a sample: results equal those of "
+                 "whole samples to rounding",
+                 nami_layout_slices(l));
+        return false;
+    }
     for (int r = 0; r < D; r++)
         exact = exact && nami_tree_is_node(A, r * (A / D), (r + 1) * (A / D));
     if (exact)

@@ -131,6 +131,8 @@ static void test_sizes(void **state)
         w.positions = 2;
         assert_ok(tiny_layout(&p, &w, m, &l));
         assert_int_equal(nami_layout_slices(&l), k);
+        char text[256];
+        assert_int_equal(nami_layout_exact(&l, text), k == 1);
         assert_ok(nami_blueprint_make(&l, m, &optim, b, &blueprint));
         nami_share s;
         assert_ok(nami_share_make(&blueprint, 0, &s));
