@@ -178,6 +178,6 @@ nami_cost nami_stage_prices_cost(const nami_advise_request *r,
                        .latency = r->costs.latency,
                        .bandwidth = r->costs.bandwidth,
                        .serial = true,
-                       .apart = true, /* as nami run carries pairs out */
+                       .apart = !r->backend->host, /* as nami run has pairs */
                        .reduce = p->reduce};
 }

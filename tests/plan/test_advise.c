@@ -186,7 +186,7 @@ static double simulate(const problem *p, const nami_layout *l, double reduce)
                       .latency = c->latency,
                       .bandwidth = c->bandwidth,
                       .serial = true,
-                      .apart = true,
+                      .apart = !p->backend->host,
                       .reduce = reduce};
     nami_prediction out;
     assert_ok(nami_simulate(&l->train, &cost, false, &out));
