@@ -97,6 +97,12 @@ void nami_text_json(nami_text *t, const char *string)
     nami_text_add(t, "\"");
 }
 
+/* Whether people would write x without an exponent. */
+static bool plain(double x)
+{
+    return fabs(x) >= 1e-4 && fabs(x) < 1e15;
+}
+
 void nami_text_number(nami_text *t, double x)
 {
     char digits[40];
@@ -106,7 +112,7 @@ void nami_text_number(nami_text *t, double x)
     }
     for (int precision = 1; precision <= 17; precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, x);
-        if (strtod(digits, NULL) == x)
+        if (strtod(digits, NULL) == x && !(plain(x) && strchr(digits, 'e')))
             break;
     }
     nami_text_add(t, "%s", digits);

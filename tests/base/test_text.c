@@ -46,10 +46,12 @@ static void test_number(void **state)
     nami_text_free(&t);
     nami_text_number(&t, 0.1);
     nami_text_add(&t, " ");
+    nami_text_number(&t, 300); /* not 3e+02 */
+    nami_text_add(&t, " ");
     nami_text_number(&t, NAN);
     nami_text_add(&t, " ");
     nami_text_number(&t, -INFINITY);
-    assert_string_equal(nami_text_get(&t), "0.1 null null");
+    assert_string_equal(nami_text_get(&t), "0.1 300 null null");
     nami_text_free(&t);
 }
 
