@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/cli.h"
-#include "prof/prof.h"
+#include "prof/counters.h"
 #include "train/job.h"
 
 typedef struct nami_info_options {
@@ -100,6 +100,7 @@ static nami_status run_info(const nami_call *call)
     if (nami_comm_rank(call->comm) == 0) {
         print_build();
         print_runtimes();
+        nami_print("counters   %s\n", nami_prof_counters());
         print_places(place, ranks);
         print_warnings(place, ranks);
     }
