@@ -15,8 +15,8 @@
 results=${1:?name a file for the results}
 positions=${2:-8 16 32}
 times=${3:-100 20}
-# NAME:CHUNKS, the stages of a position
-schedules=${4:-gpipe:1 dapple:1 zb-h1:1 zb-h2:1 interleaved:2 hanayo:2 hanayo-paper:2 hanayo-zb:2 zb-v:2 dualpipev:2 hanayo:4 hanayo-zb:4}
+# NAME:CHUNKS, the stages of a position; of terapipe the token slices
+schedules=${4:-gpipe:1 dapple:1 zb-h1:1 zb-h2:1 interleaved:2 hanayo:2 hanayo-paper:2 hanayo-zb:2 zb-v:2 dualpipev:2 hanayo:4 hanayo-zb:4 gems:1 chimera:1 chimera-doubling:1 dualpipe:1 terapipe:4}
 program=${NAMI_PROGRAM:-./nami}
 launch=${NAMI_LAUNCH:-mpiexec}
 scratch=$(mktemp -d) || exit 1
@@ -36,9 +36,10 @@ gaps() {
 # measure NAME CHUNKS P MS
 measure() {
     name=$1 chunks=$2 p=$3 ms=$4 m=$((2 * $3))
-    waves=1
+    waves=1 slices=1 given=$chunks
     case $name in
     hanayo*) waves=$((chunks / 2)) ;;
+    terapipe) slices=$chunks chunks=1 ;;
     esac
     cat >"$scratch/deck.ini" <<END
 [model]
@@ -55,6 +56,7 @@ schedule = $name
 positions = $p
 chunks = $chunks
 waves = $waves
+slices = $slices
 microbatches = $m
 [train]
 steps = 2
@@ -72,9 +74,9 @@ END
     report=$scratch/run/report.json
     hop=$(number "$report" hop_step_seconds)
     share=$(awk "BEGIN { print $chunks * $ms / 1000 }")
-    "$program" simulate --schedule "$name" --positions "$p" --microbatches "$m" --waves "$waves" --chunks "$chunks" \
+    "$program" simulate --schedule "$name" --positions "$p" --microbatches "$m" --waves "$waves" --chunks "$chunks" --slices "$slices" \
         --tf "$share" --tbi "$share" --tbw "$share" --latency "$hop" --apart --json >"$scratch/predicted.json" || return
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$chunks" "$p" "$m" "$ms" "$hop" \
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$given" "$p" "$m" "$ms" "$hop" \
         "$(number "$scratch/predicted.json" bubble)" "$(number "$report" bubble_measured)" "$(gaps "$report")" |
         tee -a "$results"
 }
