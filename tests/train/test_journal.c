@@ -74,7 +74,9 @@ static void test_noise(void **state)
     put(path, noise, sizeof noise);
     resume(path, 5);
     assert_content(path, "{\"event\":\"restart\",\"step\":5}\n");
-    put(path, "\n\n{}\n\"step\":\n\"step\":x\n\"step\":99999999999999999999999\n", 55);
+    static const char odd[] =
+        "\n\n{}\n\"step\":\n\"step\":x\n\"step\":99999999999999999999999\n";
+    put(path, odd, sizeof odd - 1);
     resume(path, 5);
     assert_content(path, "{\"event\":\"restart\",\"step\":5}\n");
     put(path, "", 0);
