@@ -14,8 +14,9 @@
 
 typedef struct nami_exec nami_exec;
 
-/* Where samples come from: fill token (first stage) and target (last stage), [B,T] host memory, for the micro-batch whose
- * first sample is `first` (0-based inside the step, over all replicas); either may be NULL. */
+/* Where samples come from: fill token (first stage) and target (last stage), host memory, [count][words] and
+ * [count][targets] of nami_model_sample (of images `token` is where their f32 go), for the samples from `first` on
+ * (0-based inside the step, over all replicas); either may be NULL. */
 typedef struct nami_exec_source {
     nami_status (*read)(void *context, int64_t step, int64_t first, int64_t count,
                         int32_t *token, int32_t *target);

@@ -176,6 +176,16 @@ void nami_layout_free(nami_layout *l)
     *l = (nami_layout){0};
 }
 
+int64_t nami_layout_crossing(const nami_layout *l, const nami_model *m)
+{
+    int64_t most = 0;
+    for (int s = 1; s < nami_layout_stages(l); s++) {
+        const int64_t one = nami_model_boundary(m, l->cut[s], l->time);
+        most = one > most ? one : most;
+    }
+    return most;
+}
+
 int nami_layout_stages(const nami_layout *l)
 {
     return l->train.place.stages;

@@ -48,6 +48,9 @@ typedef struct nami_layout_request {
 nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m,
                              nami_layout *out);
 
+/* Elements of the largest boundary between two stages, of one sample and all its token slices; 0: one stage. Local. */
+int64_t nami_layout_crossing(const nami_layout *l, const nami_model *m);
+
 int nami_layout_stages(const nami_layout *l);
 int nami_layout_slices(const nami_layout *l); /* K token slices of a sample; 1: whole */
 

@@ -6,10 +6,17 @@
  */
 #include "exec/state.h"
 
+/* A stage's input comes in by RECV_F and its gradient leaves by SEND_B; the other two are of its output. */
+static size_t bytes_of(const nami_exec *e, const nami_message *m)
+{
+    const bool input = m->action.kind == NAMI_RECV_F || m->action.kind == NAMI_SEND_B;
+    return e->share.crossing[m->action.stage + (input ? 0 : 1)];
+}
+
 static void post_send(nami_exec *e, nami_message *m)
 {
     m->request =
-        nami_comm_send(e->config.comm, m->host, e->share.boundary, m->rank, m->tag);
+        nami_comm_send(e->config.comm, m->host, bytes_of(e, m), m->rank, m->tag);
     m->transit = NAMI_SENT;
 }
 
@@ -21,15 +28,15 @@ void nami_message_start(nami_exec *e, const nami_task *task, int b)
     m->rank = nami_exec_rank_of(e, task->peer);
     m->tag = task->tag;
     if (nami_semantics_of(task->action.kind)->receives) {
-        m->request = nami_comm_receive(e->config.comm, m->host, e->share.boundary,
-                                       m->rank, m->tag);
+        m->request =
+            nami_comm_receive(e->config.comm, m->host, bytes_of(e, m), m->rank, m->tag);
         m->transit = NAMI_EXPECTED;
     } else if (m->host == m->data) {
         post_send(e, m);
     } else {
         nami_backend_after(e->config.backend, NAMI_LANE_OUT, m->busy);
         m->event = nami_backend_copy(e->config.backend, NAMI_LANE_OUT, m->host, m->data,
-                                     e->share.boundary);
+                                     bytes_of(e, m));
         m->transit = NAMI_LEAVING;
     }
 }
@@ -40,7 +47,7 @@ static void enter(nami_exec *e, nami_message *m)
     nami_backend *b = e->config.backend;
     if (!nami_backend_done(b, m->busy))
         return;
-    nami_backend_copy(b, NAMI_LANE_IN, m->data, m->host, e->share.boundary);
+    nami_backend_copy(b, NAMI_LANE_IN, m->data, m->host, bytes_of(e, m));
     m->event = nami_backend_mark(b, NAMI_LANE_IN);
     m->transit = NAMI_ENTERING;
 }

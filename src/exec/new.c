@@ -82,6 +82,7 @@ static void make_tables(nami_exec *e)
     e->order = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->order);
     e->kernels = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->kernels);
     e->add_terms = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->add_terms);
+    e->shrink = nami_calloc(NAMI_MEM_OTHER, params, sizeof(*e->shrink));
     e->exchanged =
         nami_calloc(NAMI_MEM_OTHER, (size_t)s->moves + 1, sizeof *e->exchanged);
     for (int b = 0; b < s->buffers; b++) {
@@ -98,6 +99,7 @@ static void free_tables(nami_exec *e)
     nami_free(e->order);
     nami_free(e->kernels);
     nami_free(e->add_terms);
+    nami_free((void *)e->shrink);
     nami_free(e->exchanged);
 }
 
@@ -118,8 +120,13 @@ static nami_status prepare(nami_exec *e)
         const nami_share_param *h = &s->param[i];
         NAMI_TRY(nami_optim_prepare(e->config.optim, e->config.backend,
                                     e->config.layout->wide, h->count, &e->kernels[i]));
-        if (h->terms > 1)
+        const bool statistic = e->config.model->param[h->param].statistic;
+        const nami_arg_vector a = {.wide = e->config.layout->wide, .count = h->count};
+        if (h->terms > 1 || statistic)
             NAMI_TRY(prepare_add(e, h->count, &e->add_terms[i]));
+        if (statistic)
+            NAMI_TRY(
+                nami_backend_prepare(e->config.backend, NAMI_SCALE, &a, &e->shrink[i]));
     }
     return NAMI_OK;
 }

@@ -233,6 +233,21 @@ static nami_status stage_plan(nami_share *s, int local)
     return NAMI_OK;
 }
 
+/* Messages are as large as what crosses their boundary, buffers as the largest of them. */
+static void find_crossings(nami_share *s)
+{
+    const nami_layout *l = s->blueprint->layout;
+    const int stages = l->train.place.stages;
+    s->crossing = nami_calloc(NAMI_MEM_OTHER, (size_t)stages + 1, sizeof *s->crossing);
+    for (int i = 1; i < stages; i++) {
+        s->crossing[i] = (size_t)l->micro *
+                         (size_t)nami_model_boundary(s->blueprint->model, l->cut[i],
+                                                     l->time / nami_layout_slices(l)) *
+                         nami_dtype_size(l->act);
+        s->boundary = larger(s->boundary, nami_share_round(s->crossing[i]));
+    }
+}
+
 /* Samples, losses and messages. */
 static void outer_memory(nami_share *s)
 {
@@ -240,21 +255,20 @@ static void outer_memory(nami_share *s)
     const nami_place *place = &l->train.place;
     size_t samples = (size_t)(l->batch / l->replicas);
     size_t slices = (size_t)nami_layout_slices(l);
-    size_t words = samples * (size_t)l->time * sizeof(int32_t);
+    s->sample = nami_model_sample_of(s->blueprint->model, l->time);
+    size_t words = samples * (size_t)s->sample.words * sizeof(int32_t);
+    size_t targets = samples * (size_t)s->sample.targets * sizeof(int32_t);
     for (int c = 0; c < place->copies; c++) {
         if (nami_place_of(place, c, 0) == s->position)
             s->tokens = words;
         if (nami_place_of(place, c, place->stages - 1) == s->position) {
-            s->targets = words;
+            s->targets = targets;
             s->losses = samples * slices * sizeof(double);
         }
     }
     if (slices > 1 && s->tokens + s->targets > 0)
         s->arrange = (size_t)l->micro * (size_t)l->time * sizeof(int32_t);
-    s->boundary = nami_share_round(
-        (size_t)l->micro *
-        (size_t)nami_model_boundary(s->blueprint->model, l->time / (int64_t)slices) *
-        nami_dtype_size(l->act));
+    find_crossings(s);
     s->squares = (size_t)s->params * sizeof(double);
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
                                                           : s->evaluate->buffers;
@@ -321,5 +335,6 @@ void nami_share_free(nami_share *s)
     nami_free(s->stage);
     nami_free(s->param);
     nami_free(s->move);
+    nami_free(s->crossing);
     *s = (nami_share){0};
 }

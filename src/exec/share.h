@@ -105,8 +105,11 @@ typedef struct nami_share {
     size_t exchange;  /* bytes of the exchange buffer */
     size_t squares;   /* bytes of the sums of squares, [params] doubles */
     size_t packed, activation, transient;
-    size_t boundary; /* bytes of one message buffer */
-    int buffers;     /* message buffers */
+    size_t boundary; /* bytes of one message buffer: of the largest boundary */
+    size_t *
+        crossing; /* [stages of the model + 1] bytes of a message into each stage; the ends unused */
+    nami_model_sample sample;
+    int buffers; /* message buffers */
     size_t tokens, targets,
         losses; /* bytes of a whole step of this replica; 0: not needed here */
     size_t

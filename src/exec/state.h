@@ -90,7 +90,8 @@ struct nami_exec {
     void **pointer;       /* [2 * uses of the largest stage] of the call under way */
     nami_optim_kernels *kernels;     /* [params] */
     const nami_prepared **add_terms; /* [params] a += b; NULL where there is one term */
-    nami_request *exchanged;         /* [moves] */
+    const nami_prepared **shrink; /* [params] SCALE of a statistic; NULL for others */
+    nami_request *exchanged;      /* [moves] */
 
     double
         *merge; /* [batch] losses, [model params] squares, [replicas] counted tokens */

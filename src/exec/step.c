@@ -22,13 +22,14 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
     const nami_layout *l = e->config.layout;
     int64_t first = task->action.unit * l->micro, slice = task->action.slice;
     int64_t slices = nami_layout_slices(l);
-    int64_t word = (first * slices + slice * l->micro) * (l->time / slices);
+    const nami_model_sample *s = &e->share.sample;
+    int64_t piece = first * slices + slice * l->micro; /* of the step's token slices */
     c.input = task->in >= 0 ? e->message[task->in].data : NULL;
     if (t->stage == 0)
-        c.input = e->tokens + word;
+        c.input = e->tokens + piece * (s->words / slices);
     if (t->stage == l->train.place.stages - 1) {
-        c.targets = e->targets + word;
-        c.loss = e->losses + first * slices + slice * l->micro;
+        c.targets = e->targets + piece * (s->targets / slices);
+        c.loss = e->losses + piece;
     }
     c.output = task->out >= 0 ? e->message[task->out].data : NULL;
     c.doutput = task->dout >= 0 ? e->message[task->dout].data : NULL;
@@ -171,7 +172,7 @@ static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
                                 const nami_exec_source *source)
 {
     int64_t own = nami_exec_samples(e), first = e->replica * own;
-    int64_t time = e->config.layout->time;
+    const nami_model_sample *s = &e->share.sample;
     int64_t real = samples - first < own ? samples - first : own;
     real = real > 0 ? real : 0;
     nami_exec_finish_lane(
@@ -179,12 +180,10 @@ static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
     if (real > 0)
         NAMI_TRY(source->read(source->context, number, first, real, e->host_tokens,
                               e->host_targets));
-    for (int64_t i = real * time; i < own * time; i++) {
-        if (e->host_tokens != NULL)
-            e->host_tokens[i] = 0;
-        if (e->host_targets != NULL)
-            e->host_targets[i] = -1;
-    }
+    for (int64_t i = real * s->words; i < own * s->words && e->host_tokens; i++)
+        e->host_tokens[i] = 0;
+    for (int64_t i = real * s->targets; i < own * s->targets && e->host_targets; i++)
+        e->host_targets[i] = -1;
     arrange(e, e->host_tokens);
     arrange(e, e->host_targets);
     if (e->tokens != e->host_tokens)

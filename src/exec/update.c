@@ -27,7 +27,7 @@ void nami_counts_start(nami_exec *e)
     double *count = counts_of(e);
     for (int r = 0; r < l->replicas; r++)
         count[r] = 0;
-    int64_t words = nami_exec_samples(e) * l->time;
+    int64_t words = nami_exec_samples(e) * e->share.sample.targets;
     /* each copy of the model has a last stage, and all of the targets there */
     bool counts =
         nami_place_of(&l->train.place, 0, l->train.place.stages - 1) == e->position;
@@ -67,7 +67,8 @@ void nami_counts_wait(nami_exec *e)
 /* Each parameter's squares come from the owner of its first use in the first replica. */
 static bool gives_squares(const nami_exec *e, const nami_share_param *h)
 {
-    return e->train && h->owner && e->replica == 0;
+    return e->train && h->owner && e->replica == 0 &&
+           !e->config.model->param[h->param].statistic;
 }
 
 static void launch_squares(nami_exec *e)
@@ -190,12 +191,37 @@ void nami_exec_settle(nami_exec *e)
 
 /* --- optimiser --- */
 
+/* w moves towards the mean of what the micro-batches added: w = (1 - momentum) w + momentum g / M. */
+static void update_statistic(nami_exec *e, int i)
+{
+    const nami_layout *l = e->config.layout;
+    const nami_share_param *h = &e->share.param[i];
+    nami_backend *b = e->config.backend;
+    nami_arg_vector mean = {.wide = l->wide,
+                            .count = h->count,
+                            .a = nami_sums_of(e, i),
+                            .s = NAMI_MODEL_MOMENTUM * (double)l->micro /
+                                 (double)l->batch};
+    nami_arg_vector old = {.wide = l->wide,
+                           .count = h->count,
+                           .a = e->parameter + h->at,
+                           .b = mean.a,
+                           .s = 1 - NAMI_MODEL_MOMENTUM};
+    nami_backend_launch(b, NAMI_LANE_COMPUTE, e->shrink[i], &mean);
+    nami_backend_launch(b, NAMI_LANE_COMPUTE, e->shrink[i], &old);
+    nami_backend_launch(b, NAMI_LANE_COMPUTE, e->add_terms[i], &old);
+}
+
 void nami_exec_update(nami_exec *e, int local)
 {
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
         if (h->local != local)
             continue;
+        if (e->config.model->param[h->param].statistic) {
+            update_statistic(e, i);
+            continue;
+        }
         char *m = e->state + h->at;
         nami_optim_item item = {.count = h->count,
                                 .decay = e->config.model->param[h->param].decay,

@@ -47,7 +47,7 @@ static bool has_bw(const nami_node *n)
 static void find_wanted(backward *b)
 {
     const nami_graph *g = b->g;
-    b->want[g->input] = g->value[g->input].type.dtype != NAMI_I32;
+    b->want[g->input] = !g->given && g->value[g->input].type.dtype != NAMI_I32;
     for (int i = 0; i < g->nodes; i++) {
         const nami_node *n = &g->node[i];
         bool want = n->param[0] >= 0 || n->param[1] >= 0;

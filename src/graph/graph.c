@@ -98,6 +98,11 @@ void nami_graph_ends(nami_graph *g, int input, int output, int targets)
     g->targets = targets;
 }
 
+void nami_graph_given(nami_graph *g)
+{
+    g->given = true;
+}
+
 const nami_graph_sizes *nami_graph_bytes(const nami_graph *g)
 {
     return &g->sizes;

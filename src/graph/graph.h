@@ -47,6 +47,9 @@ void nami_graph_block(nami_graph *g, int block);
 /* Name the outer values: input (activation or tokens), output (-1: the loss), targets (-1: none). Local. */
 void nami_graph_ends(nami_graph *g, int input, int output, int targets);
 
+/* The input comes from the data: nobody wants its gradient. Tokens need no such word. Local. */
+void nami_graph_given(nami_graph *g);
+
 typedef struct nami_graph_sizes {
     size_t kept, held, transient, packed; /* bytes, see above */
     double flops

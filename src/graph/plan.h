@@ -100,6 +100,7 @@ struct nami_graph {
     int values, uses, nodes;
     int block; /* of the nodes to come */
     int input, output, targets;
+    bool given; /* the input has no gradient */
     bool train, split, recompute;
     nami_buffer *buffer; /* [buffers], only while planning */
     int buffers;

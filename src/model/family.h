@@ -21,7 +21,9 @@ typedef struct nami_block_build {
 typedef struct nami_family {
     const char *name;
     bool made_up; /* needs no data: its vocabulary is its width, any samples do */
-    bool causal;  /* no token depends on a later one: sequences can be sliced */
+    bool
+        images; /* samples are images with a class: image_* and classes of the options */
+    bool causal; /* no token depends on a later one: sequences can be sliced */
     nami_status (*check)(const nami_model_options *o); /* NAMI_EINPUT naming the key */
     int (*blocks)(const nami_model_options *o);        /* length of the chain, >= 1 */
     void (*parameters)(nami_model *m); /* calls nami_model_param in model order */
@@ -31,6 +33,8 @@ typedef struct nami_family {
         int input); /* returns the output value, -1: ended by nami_build_loss */
     double (*flops)(const nami_model *m, int block,
                     int64_t time); /* forward pass of one sample */
+    /* Of what enters block `block`, `batch` samples; NULL: [B,T,width], tokens [B,T] at block 0. */
+    nami_shape (*shape)(const nami_model *m, int block, int64_t batch);
 } nami_family;
 
 /* All families; the option model.family is an index. */

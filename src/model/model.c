@@ -25,6 +25,14 @@ static const nami_option rows[] = {
         .help = "Longest sequence, and the length of a training sample."),
     ROW(vocabulary, INT, .fallback = "0", .minimum = 0, .maximum = MOST,
         .help = "Different tokens; 0 takes the number from the training set."),
+    ROW(image_height, INT, .fallback = "0", .maximum = 4096, .unit = "pixels",
+        .help = "Height of the images; 0 takes it from the training set."),
+    ROW(image_width, INT, .fallback = "0", .maximum = 4096, .unit = "pixels",
+        .help = "Width of the images; 0 takes it from the training set."),
+    ROW(image_channels, INT, .fallback = "0", .maximum = 4096,
+        .help = "Channels of the images; 0 takes them from the training set."),
+    ROW(classes, INT, .fallback = "0", .maximum = MOST,
+        .help = "Classes of images; 0 takes the number from the training set."),
     ROW(tied, BOOL, .fallback = "yes",
         .help = "The head uses the weights of the token embedding."),
     ROW(bias, BOOL, .fallback = "yes", .help = "Biases in linear layers and norms."),
@@ -79,6 +87,27 @@ int nami_model_find(const nami_model *m, const char *name)
     return i;
 }
 
+/* Samples of an image family are one step of time long. */
+static nami_status check_images(nami_model_options *o)
+{
+    const struct {
+        const char *key;
+        int64_t value;
+    } given[] = {{"image_height", o->image_height},
+                 {"image_width", o->image_width},
+                 {"image_channels", o->image_channels},
+                 {"classes", o->classes}};
+    for (int i = 0; i < 4; i++)
+        if (given[i].value < 1)
+            return nami_fail(NAMI_EINPUT,
+                             "model.%s is %lld; without a training set it must be "
+                             "given and at least 1",
+                             given[i].key, (long long)given[i].value);
+    o->vocabulary = o->classes;
+    o->context = 1;
+    return NAMI_OK;
+}
+
 nami_status nami_model_of(const nami_family *family, const nami_model_options *o,
                           double dropout, nami_model **out)
 {
@@ -90,6 +119,8 @@ nami_status nami_model_of(const nami_family *family, const nami_model_options *o
     nami_model_options own = *o;
     if (family->made_up && own.vocabulary == 0)
         own.vocabulary = own.width;
+    if (family->images)
+        NAMI_TRY(check_images(&own));
     if (own.vocabulary < 1)
         return nami_fail(NAMI_EINPUT,
                          "model.vocabulary is %lld; without a training set it "
@@ -134,7 +165,7 @@ int64_t nami_model_count(const nami_model *m)
 {
     int64_t sum = 0;
     for (int i = 0; i < m->params; i++)
-        sum += nami_shape_count(&m->param[i].shape);
+        sum += m->param[i].statistic ? 0 : nami_shape_count(&m->param[i].shape);
     return sum;
 }
 
@@ -164,6 +195,21 @@ nami_status nami_model_slices(const nami_model *m, int64_t time, int slices)
     return NAMI_OK;
 }
 
+static nami_dtype first_type(const nami_model *m)
+{
+    return m->family->images ? NAMI_F32 : NAMI_I32;
+}
+
+/* What enters block `first`. */
+static nami_shape input_shape(const nami_model *m, int first, int64_t batch,
+                              int64_t time)
+{
+    const nami_model_options *o = &m->options;
+    if (m->family->shape)
+        return m->family->shape(m, first, batch);
+    return nami_shape_of(batch, time, first == 0 ? 0 : o->width, 0);
+}
+
 /* Blocks [first, last); `loss`: the last block of the model ends in the loss, else in its logits. */
 static nami_status make_graph(const nami_model *m, int first, int last, bool loss,
                               nami_backend *b, nami_dtype act, int64_t batch,
@@ -181,10 +227,10 @@ static nami_status make_graph(const nami_model *m, int first, int last, bool los
     nami_graph_slice(g, slices);
     nami_block_build build = {m,     g,    act,   act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
                               batch, time, first, -1};
-    int input =
-        first == 0
-            ? nami_graph_value(g, NAMI_I32, nami_shape_of(batch, time, 0, 0))
-            : nami_graph_value(g, act, nami_shape_of(batch, time, m->options.width, 0));
+    int input = nami_graph_value(g, first == 0 ? first_type(m) : act,
+                                 input_shape(m, first, batch, time));
+    if (first == 0)
+        nami_graph_given(g);
     if (loss && last == m->blocks)
         build.targets = nami_graph_value(g, NAMI_I32, nami_shape_of(batch, time, 0, 0));
     int value = input;
@@ -218,9 +264,32 @@ nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,
     return make_graph(m, 0, m->blocks, false, b, act, batch, time, 1, out);
 }
 
-int64_t nami_model_boundary(const nami_model *m, int64_t time)
+int64_t nami_model_boundary(const nami_model *m, int block, int64_t time)
 {
-    return time * m->options.width;
+    NAMI_CHECK(block > 0 && block < m->blocks);
+    const nami_shape s = input_shape(m, block, 1, time);
+    return nami_shape_count(&s);
+}
+
+bool nami_model_takes_images(const nami_model_options *o)
+{
+    return nami_families[o->family]->images;
+}
+
+nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time)
+{
+    const nami_model_options *o = &m->options;
+    if (!m->family->images)
+        return (nami_model_sample){
+            .words = time, .targets = time, .classes = o->vocabulary};
+    return (nami_model_sample){.image = true,
+                               .height = o->image_height,
+                               .width = o->image_width,
+                               .channels = o->image_channels,
+                               .words =
+                                   o->image_height * o->image_width * o->image_channels,
+                               .targets = 1,
+                               .classes = o->classes};
 }
 
 double nami_model_block_flops(const nami_model *m, int block, int64_t time)

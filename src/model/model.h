@@ -19,8 +19,11 @@ struct nami_family;
 typedef struct nami_model_options {
     int family; /* index into the families: gpt, synthetic */
     int64_t layers, width, heads, context, vocabulary;
-    bool tied; /* the head uses the token embedding */
-    bool bias; /* biases in linear layers and norms */
+    int64_t image_height, image_width,
+        image_channels; /* of image families; 0: the data's */
+    int64_t classes;    /* of image families; 0: the data's */
+    bool tied;          /* the head uses the token embedding */
+    bool bias;          /* biases in linear layers and norms */
     char *synthetic_forward, *synthetic_input,
         *synthetic_weight;   /* durations, one or one a block */
     int64_t synthetic_saved; /* bytes a sample and block */
@@ -36,9 +39,27 @@ typedef struct nami_param {
     nami_init init;
     double deviation; /* of NAMI_INIT_NORMAL */
     bool decay; /* weight decay applies: matrices, embeddings; not biases and norms */
-    int block;  /* first block that uses it */
-    int uses;   /* 1, or 2 when tied */
+    bool
+        statistic; /* no gradient and no optimiser: a running mean of what BW adds to it, see
+                       NAMI_MODEL_MOMENTUM */
+    int block; /* first block that uses it */
+    int uses;  /* 1, or 2 when tied */
 } nami_param;
+
+/* At the end of a step a statistic moves this far towards the mean over the step's micro-batches: PyTorch's
+ * momentum of BatchNorm2d. */
+#define NAMI_MODEL_MOMENTUM 0.1
+
+/* What a sample is, in words of four bytes, as the first and the last stage take it. */
+typedef struct nami_model_sample {
+    bool
+        image; /* [height,width,channels] f32, channels fastest, normalised; else tokens [T] i32 */
+    int64_t height, width, channels; /* of an image */
+    int64_t words;                   /* of an input: height width channels, or T */
+    int64_t
+        targets; /* i32: 1, the class; or T, the next tokens; negative ones do not count */
+    int64_t classes; /* all targets (and tokens) are below it */
+} nami_model_sample;
 
 typedef struct nami_model nami_model;
 
@@ -57,7 +78,8 @@ struct nami_model {
 nami_status nami_model_new(const nami_model_options *o, double dropout,
                            nami_model **out);
 void nami_model_free(nami_model *m);
-int64_t nami_model_count(const nami_model *m); /* parameters, tied ones once */
+int64_t nami_model_count(
+    const nami_model *m); /* parameters, tied ones once; without statistics */
 
 /* Whether the model needs no data set: any tokens below the vocabulary do. Local. */
 bool nami_model_made_up(const nami_model_options *o);
@@ -84,8 +106,14 @@ nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,
                                     nami_dtype act, int64_t batch, int64_t time,
                                     nami_graph **out);
 
-/* Elements of a block boundary per sample: time * width. Local. */
-int64_t nami_model_boundary(const nami_model *m, int64_t time);
+/* Whether its samples are images; their size and number of classes are 0 in *o where the data is to say. Local. */
+bool nami_model_takes_images(const nami_model_options *o);
+
+/* What a sample of `time` tokens (images: 1) consists of. Local. */
+nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time);
+
+/* Elements of a sample of `time` tokens that enter block i, 1 <= i < blocks: time * width of a transformer. Local. */
+int64_t nami_model_boundary(const nami_model *m, int block, int64_t time);
 
 /* FLOPs of one sample of `time` tokens through block i, forward pass. Local. */
 double nami_model_block_flops(const nami_model *m, int block, int64_t time);

@@ -76,9 +76,11 @@ static int64_t price_stage(const nami_advise_request *r, const nami_block_prices
             to[pass][s] += set ? work : (double)micro * work / c->flops + c->overhead;
         }
     }
-    out->bytes[s] = (double)micro *
-                    (double)nami_model_boundary(r->model, r->model->options.context) *
-                    (double)nami_dtype_size(r->act);
+    const int64_t sent =
+        cut[s + 1] < r->model->blocks
+            ? nami_model_boundary(r->model, cut[s + 1], r->model->options.context)
+            : 0;
+    out->bytes[s] = (double)micro * (double)sent * (double)nami_dtype_size(r->act);
     return elements;
 }
 

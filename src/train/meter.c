@@ -76,7 +76,7 @@ static double measure_hop(nami_job *job)
     nami_comm *c = job->comm;
     const nami_layout *l = &job->layout;
     int position = nami_job_position(job), d = l->replicas;
-    size_t bytes = (size_t)(l->micro * nami_model_boundary(job->model, l->time)) *
+    size_t bytes = (size_t)(l->micro * nami_layout_crossing(l, job->model)) *
                    nami_dtype_size(l->act);
     void *data = nami_calloc(NAMI_MEM_OTHER, 1, bytes);
     double worst = 0;

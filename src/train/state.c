@@ -10,19 +10,22 @@
 
 static const char *const groups[] = {"parameters", "optimizer/m", "optimizer/v"};
 
-/* The whole catalogue, `states` arrays a parameter. When saving, each array comes from its owner alone. */
-static nami_ckpt_item *make_items(nami_job *job, int states, bool save)
+/* The whole catalogue, `states` arrays a parameter, one a statistic. When saving, each array comes from its owner alone. */
+static nami_ckpt_item *make_items(nami_job *job, int states, bool save, int *items)
 {
     int params = job->model->params;
     nami_ckpt_item *item =
         nami_calloc(NAMI_MEM_OTHER, (size_t)(params * states), sizeof *item);
+    *items = 0;
     for (int p = 0; p < params; p++)
         for (int s = 0; s < states; s++) {
             const nami_param *param = &job->model->param[p];
+            if (param->statistic && s > 0)
+                continue;
             bool owner = false;
             float *data = nami_exec_array(job->exec, p, s, &owner);
             bool used = data && (owner || !save);
-            item[p * states + s] =
+            item[(*items)++] =
                 (nami_ckpt_item){.group = groups[s],
                                  .name = param->name,
                                  .shape = param->shape,
@@ -36,9 +39,10 @@ nami_status nami_job_save(nami_job *job, const char *directory,
                           const nami_ckpt_state *state)
 {
     int states = 1 + nami_optim_states(&job->settings->optim);
-    nami_ckpt_item *item = make_items(job, states, true);
+    int items;
+    nami_ckpt_item *item = make_items(job, states, true, &items);
     nami_status status = nami_ckpt_save(job->comm, directory, job->settings->ckpt.keep,
-                                        state, item, job->model->params * states);
+                                        state, item, items);
     nami_free(item);
     return status;
 }
@@ -46,9 +50,9 @@ nami_status nami_job_save(nami_job *job, const char *directory,
 nami_status nami_job_load(nami_job *job, const char *path, bool parameters_only)
 {
     int states = parameters_only ? 1 : 1 + nami_optim_states(&job->settings->optim);
-    nami_ckpt_item *item = make_items(job, states, false);
-    nami_status status =
-        nami_ckpt_load(job->comm, path, item, job->model->params * states);
+    int items;
+    nami_ckpt_item *item = make_items(job, states, false, &items);
+    nami_status status = nami_ckpt_load(job->comm, path, item, items);
     nami_free(item);
     if (status == NAMI_OK)
         nami_exec_refresh(job->exec);

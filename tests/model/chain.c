@@ -78,11 +78,14 @@ static int64_t slices_of(const chain *c)
     return c->o.slices ? c->o.slices : 1;
 }
 
-/* Of one slice. */
-static size_t message_bytes(const chain *c)
+/* Of one slice, into stage i; 0 at the ends. */
+static size_t message_bytes(const chain *c, int i)
 {
+    int block = c->cut[i];
+    if (block == 0 || block == c->model->blocks)
+        return 0;
     return (size_t)(c->o.batch *
-                    nami_model_boundary(c->model, c->o.time / slices_of(c))) *
+                    nami_model_boundary(c->model, block, c->o.time / slices_of(c))) *
            nami_dtype_size(c->o.act);
 }
 
@@ -101,9 +104,9 @@ static void open_stage(chain *c, int i, int *used)
     for (int m = 0; m < o->micro; m++) {
         s->kept[m] = guarded(slices * z->kept);
         s->held[m] = guarded(slices * z->held);
-        s->input[m] = guarded(slices * message_bytes(c));
-        s->output[m] = guarded(slices * message_bytes(c));
-        s->dinput[m] = guarded(slices * message_bytes(c));
+        s->input[m] = guarded(slices * message_bytes(c, i));
+        s->output[m] = guarded(slices * message_bytes(c, i + 1));
+        s->dinput[m] = guarded(slices * message_bytes(c, i));
     }
     size_t uses = (size_t)nami_graph_uses(s->graph);
     s->param = nami_calloc(NAMI_MEM_OTHER, uses + 1, sizeof *s->param);
@@ -121,12 +124,15 @@ void chain_open(chain *c, const nami_model *m, const chain_options *o)
     *c = (chain){.o = *o, .model = m, .wide = o->act == NAMI_F64 ? NAMI_F64 : NAMI_F32};
     assert_ok(nami_backend_open(o->backend, o->threads ? o->threads : 1, o->act,
                                 &c->backend));
-    size_t tokens = (size_t)(o->micro * o->batch * o->time);
-    c->token = nami_calloc(NAMI_MEM_OTHER, tokens, sizeof *c->token);
-    c->target = nami_calloc(NAMI_MEM_OTHER, tokens, sizeof *c->target);
+    memcpy(c->cut, o->cut, ((size_t)o->stages + 1) * sizeof *c->cut);
+    c->sample = nami_model_sample_of(m, o->time);
+    size_t samples = (size_t)(o->micro * o->batch), words = (size_t)c->sample.words;
+    c->token = nami_calloc(NAMI_MEM_OTHER, samples * words, sizeof *c->token);
+    c->target = nami_calloc(NAMI_MEM_OTHER, samples * (size_t)c->sample.targets,
+                            sizeof *c->target);
     c->loss =
         nami_calloc(NAMI_MEM_OTHER, (size_t)(o->micro * o->batch), sizeof *c->loss);
-    size_t piece = (size_t)(o->batch * o->time / slices_of(c));
+    size_t piece = (size_t)(o->batch * c->sample.words / slices_of(c));
     for (int i = 0; i < 2; i++)
         c->piece[i] = nami_calloc(NAMI_MEM_OTHER, piece, sizeof *c->piece[i]);
     c->part = nami_calloc(NAMI_MEM_OTHER, (size_t)o->batch, sizeof *c->part);
@@ -138,8 +144,9 @@ void chain_open(chain *c, const nami_model *m, const chain_options *o)
     chain_pack(c);
 }
 
-static void close_stage(chain *c, chain_stage *s)
+static void close_stage(chain *c, int i)
 {
+    chain_stage *s = &c->stage[i];
     const nami_graph_sizes *z = nami_graph_bytes(s->graph);
     size_t slices = (size_t)slices_of(c);
     check_guard(s->transient, z->transient);
@@ -147,9 +154,9 @@ static void close_stage(chain *c, chain_stage *s)
     for (int m = 0; m < c->o.micro; m++) {
         check_guard(s->kept[m], slices * z->kept);
         check_guard(s->held[m], slices * z->held);
-        check_guard(s->input[m], slices * message_bytes(c));
-        check_guard(s->output[m], slices * message_bytes(c));
-        check_guard(s->dinput[m], slices * message_bytes(c));
+        check_guard(s->input[m], slices * message_bytes(c, i));
+        check_guard(s->output[m], slices * message_bytes(c, i + 1));
+        check_guard(s->dinput[m], slices * message_bytes(c, i));
     }
     nami_free(s->param);
     nami_free(s->dparam);
@@ -159,7 +166,7 @@ static void close_stage(chain *c, chain_stage *s)
 void chain_close(chain *c)
 {
     for (int i = 0; i < c->o.stages; i++)
-        close_stage(c, &c->stage[i]);
+        close_stage(c, i);
     for (int p = 0; p < c->model->params; p++) {
         check_guard(c->param[p], param_bytes(c, p));
         for (int u = 0; u < c->model->param[p].uses; u++)
@@ -178,10 +185,16 @@ void chain_close(chain *c)
 
 void chain_tokens(chain *c, uint64_t seed)
 {
-    int64_t n = c->o.micro * c->o.batch * c->o.time, counted = 0;
-    uint64_t vocabulary = (uint64_t)c->model->options.vocabulary;
-    for (int64_t i = 0; i < n; i++) {
-        c->token[i] = (int32_t)(nami_mix(seed, (uint64_t)i) % vocabulary);
+    int64_t samples = c->o.micro * c->o.batch, counted = 0;
+    uint64_t vocabulary = (uint64_t)c->sample.classes;
+    for (int64_t i = 0; i < samples * c->sample.words; i++) {
+        float pixel = (float)nami_normal(seed, (uint64_t)i);
+        if (c->sample.image)
+            memcpy(&c->token[i], &pixel, sizeof pixel);
+        else
+            c->token[i] = (int32_t)(nami_mix(seed, (uint64_t)i) % vocabulary);
+    }
+    for (int64_t i = 0; i < samples * c->sample.targets; i++) {
         uint64_t r = nami_mix(seed + 1, (uint64_t)i);
         c->target[i] = r % 8 == 0 ? -1 : (int32_t)(r / 8 % vocabulary);
         counted += c->target[i] >= 0;
@@ -189,13 +202,13 @@ void chain_tokens(chain *c, uint64_t seed)
     c->scale = 1.0 / (double)(counted ? counted : 1);
 }
 
-/* The words of slice k of micro-batch m. */
-static const int32_t *piece_of(const chain *c, const int32_t *words, int m, int k,
-                               int32_t *piece)
+/* The words of slice k of micro-batch m, `all` a sample. */
+static const int32_t *piece_of(const chain *c, const int32_t *words, int64_t all, int m,
+                               int k, int32_t *piece)
 {
-    int64_t each = c->o.time / slices_of(c), first = m * c->o.batch;
+    int64_t each = all / slices_of(c), first = m * c->o.batch;
     for (int64_t i = 0; i < c->o.batch * each; i++)
-        piece[i] = words[(first + i / each) * c->o.time + k * each + i % each];
+        piece[i] = words[(first + i / each) * all + k * each + i % each];
     return piece;
 }
 
@@ -203,29 +216,31 @@ static void walk(chain *c, int i, int m, int k, nami_walk_kind kind)
 {
     chain_stage *s = &c->stage[i];
     int64_t samples = m * c->o.batch;
-    size_t at = (size_t)k * message_bytes(c);
+    size_t in = (size_t)k * message_bytes(c, i),
+           out = (size_t)k * message_bytes(c, i + 1);
     const nami_graph_sizes *z = nami_graph_bytes(s->graph);
     bool last = i + 1 == c->o.stages;
-    nami_graph_call call = {.input = i ? (const void *)(s->input[m] + at)
-                                       : piece_of(c, c->token, m, k, c->piece[0]),
-                            .output = last ? NULL : s->output[m] + at,
-                            .doutput = last ? NULL : c->stage[i + 1].dinput[m] + at,
-                            .dinput = i ? s->dinput[m] + at : NULL,
-                            .targets =
-                                last ? piece_of(c, c->target, m, k, c->piece[1]) : NULL,
-                            .kept = s->kept[m] + (size_t)k * z->kept,
-                            .held = s->held[m] + (size_t)k * z->held,
-                            .transient = s->transient,
-                            .packed = s->packed,
-                            .param = s->param,
-                            .dparam = s->dparam,
-                            .loss = last && kind == NAMI_WALK_F ? c->part : NULL,
-                            .seed = c->o.seed,
-                            .step = c->step,
-                            .first_sample = c->first_sample + samples,
-                            .scale = c->scale,
-                            .slice = k,
-                            .stride = z->kept};
+    nami_graph_call call = {
+        .input = i ? (const void *)(s->input[m] + in)
+                   : piece_of(c, c->token, c->sample.words, m, k, c->piece[0]),
+        .output = last ? NULL : s->output[m] + out,
+        .doutput = last ? NULL : c->stage[i + 1].dinput[m] + out,
+        .dinput = i ? s->dinput[m] + in : NULL,
+        .targets =
+            last ? piece_of(c, c->target, c->sample.targets, m, k, c->piece[1]) : NULL,
+        .kept = s->kept[m] + (size_t)k * z->kept,
+        .held = s->held[m] + (size_t)k * z->held,
+        .transient = s->transient,
+        .packed = s->packed,
+        .param = s->param,
+        .dparam = s->dparam,
+        .loss = last && kind == NAMI_WALK_F ? c->part : NULL,
+        .seed = c->o.seed,
+        .step = c->step,
+        .first_sample = c->first_sample + samples,
+        .scale = c->scale,
+        .slice = k,
+        .stride = z->kept};
     nami_walk w = {0};
     memset(s->transient, 0xff, z->transient);
     nami_walk_begin(&w, s->graph, kind, &call);
@@ -235,8 +250,9 @@ static void walk(chain *c, int i, int m, int k, nami_walk_kind kind)
         c->loss[samples + b] = (k > 0 ? c->loss[samples + b] : 0) + c->part[b];
     if (kind == NAMI_WALK_F &&
         !last) { /* sent away, its buffer used for something else */
-        memcpy(c->stage[i + 1].input[m] + at, s->output[m] + at, message_bytes(c));
-        memset(s->output[m] + at, 0xff, message_bytes(c));
+        memcpy(c->stage[i + 1].input[m] + out, s->output[m] + out,
+               message_bytes(c, i + 1));
+        memset(s->output[m] + out, 0xff, message_bytes(c, i + 1));
     }
 }
 

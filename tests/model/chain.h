@@ -34,17 +34,20 @@ typedef struct chain_stage {
 
 typedef struct chain {
     chain_options o;
+    int cut[CHAIN_STAGES + 1];
     const nami_model *model;
     nami_backend *backend;
     nami_dtype wide;
     chain_stage stage[CHAIN_STAGES];
     void **param;              /* [params] wide */
     void *(*grad)[CHAIN_USES]; /* [params] gradient sum of each use, NULL beyond uses */
-    int32_t *token, *target;   /* [micro * batch * time], set by the caller */
-    double *loss;              /* [micro * batch] */
-    int32_t
-        *piece[2]; /* [batch * time / slices] tokens and targets of the slice at hand */
-    double *part;  /* [batch] its losses */
+    nami_model_sample sample;
+    int32_t *token,
+        *target; /* [micro * batch][words], [targets] of the sample, set by the caller */
+    double *loss; /* [micro * batch] */
+    int32_t *
+        piece[2]; /* [batch * words / slices] tokens and targets of the slice at hand */
+    double *part; /* [batch] its losses */
     int64_t step, first_sample;
     double scale;
 } chain;

@@ -156,7 +156,7 @@ static void test_flops(void **state)
     for (int b = 0; b < m->blocks; b++)
         sum += nami_model_block_flops(m, b, 256);
     assert_true(fabs(3 * 4 * sum / 788e9 - 1) < 0.005);
-    assert_int_equal(nami_model_boundary(m, 256), 256 * 768);
+    assert_int_equal(nami_model_boundary(m, 1, 256), 256 * 768);
     nami_model_free(m);
 }
 
