@@ -53,6 +53,19 @@ typedef struct nami_exec_result {
 nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
                            const nami_exec_source *source, nami_exec_result *out);
 
+/* `count` >= 1 steps, 0-based `first_step` first, at learning rates rate[count]; out [count]. Collective.
+ *
+ * With a flush: nami_exec_step one after the other. Without, one window between two drains: the pipeline fills, runs
+ * `count` updates of every stage, and drains. `count` is at most the layout's window; lists for each other number of
+ * updates are made when it is first asked for and kept.
+ * `source` is asked for the samples of a step in pieces, targets possibly before tokens and more than once; the same
+ * question has the same answer.
+ * Status: NAMI_ENUMERIC a loss or gradient was not finite: with a flush the steps before are done and that one changed
+ * nothing; without, stages have skipped such updates and made others, so parameters are of no use. */
+nami_status nami_exec_window(nami_exec *e, int64_t first_step, int count,
+                             const double *rate, const nami_exec_source *source,
+                             nami_exec_result *out);
+
 /* Loss of one batch without an update, dropout off; `samples` <= batch of them count (the rest is padding). Collective. */
 nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
                                const nami_exec_source *source, nami_exec_result *out);

@@ -261,6 +261,15 @@ nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
     return NAMI_OK;
 }
 
+nami_status nami_exec_window(nami_exec *e, int64_t first_step, int count,
+                             const double *rate, const nami_exec_source *source,
+                             nami_exec_result *out)
+{
+    for (int i = 0; i < count; i++)
+        NAMI_TRY(nami_exec_step(e, first_step + i, rate[i], source, &out[i]));
+    return NAMI_OK;
+}
+
 nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
                                const nami_exec_source *source, nami_exec_result *out)
 {
