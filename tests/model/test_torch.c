@@ -6,58 +6,21 @@
 #include <math.h>
 
 #include "chain.h"
-#include "nami_test.h"
+#include "numbers.h"
 #include "optim/optim.h"
 
 enum { BATCH = 3, TIME = 11, STEPS = 10, COUNT = BATCH * TIME, VOCABULARY = 37 };
 static const double rate = 3e-3;
 
-static uint32_t hash(uint64_t k, uint64_t i)
-{
-    uint64_t x = (i * 2654435761U + (k + 1) * 40503U * 65537U + 12345U) & 0xffffffffU;
-    x ^= x >> 15;
-    x = x * 2246822519U & 0xffffffffU;
-    return (uint32_t)(x ^ x >> 13);
-}
-
-/* A file of numbers: blocks "NAME COUNT" and then the numbers. */
-typedef struct numbers {
-    char *text;
-} numbers;
-
-static numbers read_numbers(const char *name)
-{
-    char path[512];
-    FILE *f = fopen(nami_test_source(path, name), "rb");
-    assert_non_null(f);
-    assert_int_equal(fseek(f, 0, SEEK_END), 0);
-    long size = ftell(f);
-    rewind(f);
-    numbers n = {nami_calloc(NAMI_MEM_OTHER, (size_t)size + 1, 1)};
-    assert_int_equal(fread(n.text, 1, (size_t)size, f), size);
-    fclose(f);
-    return n;
-}
-
 /* Compare `count` numbers of block `name` with ours; `tolerance` is relative to the block's largest. */
 static void compare(const numbers *n, const char *name, nami_dtype d, const void *ours,
                     int64_t count, double tolerance)
 {
-    char *head = nami_strf("\n%s %lld\n", name, (long long)count);
-    const char *block = strstr(n->text, head);
-    if (!block)
-        fail_msg("no block '%s' of %lld numbers", name, (long long)count);
-    double most = 0, worst = 0;
-    char *at = (char *)(uintptr_t)block + strlen(head);
-    for (int64_t i = 0; i < count; i++) {
-        double theirs = strtod(at, &at),
-               difference = fabs(chain_get(d, ours, i) - theirs);
-        most = fmax(most, fabs(theirs));
-        worst = difference <= worst ? worst : difference; /* NaN counts */
-    }
-    if (!(worst <= tolerance * most))
-        fail_msg("%s differs by %g of its largest number %g", name, worst / most, most);
-    nami_free(head);
+    double *copy = nami_alloc(NAMI_MEM_OTHER, (size_t)count * sizeof *copy);
+    for (int64_t i = 0; i < count; i++)
+        copy[i] = chain_get(d, ours, i);
+    numbers_compare(n, name, copy, count, tolerance);
+    nami_free(copy);
 }
 
 static void fill(chain *c)
@@ -66,14 +29,16 @@ static void fill(chain *c)
     for (int p = 0; p < c->model->params; p++) {
         const nami_param *q = &c->model->param[p];
         for (int64_t e = 0; e < chain_count(c, p); e++) {
-            double u = hash((uint64_t)p, (uint64_t)e) / 4294967296.0 - 0.5;
+            double u = numbers_uniform((uint64_t)p, (uint64_t)e);
             chain_set(c->wide, c->param[p], e,
                       (float)(q->init == NAMI_INIT_ONE ? 1 + u / 2 : u));
         }
     }
     for (uint64_t i = 0; i < COUNT; i++) {
-        c->token[i] = (int32_t)(hash(1000, i) % VOCABULARY);
-        c->target[i] = hash(1002, i) % 8 ? (int32_t)(hash(1001, i) % VOCABULARY) : -1;
+        c->token[i] = (int32_t)(numbers_hash(1000, i) % VOCABULARY);
+        c->target[i] = numbers_hash(1002, i) % 8
+                           ? (int32_t)(numbers_hash(1001, i) % VOCABULARY)
+                           : -1;
         counted += c->target[i] >= 0;
     }
     c->scale = 1 / (double)counted;
@@ -223,7 +188,7 @@ static void check(const char *backend, nami_dtype act, bool tied, double toleran
                             .tied = tied,
                             .bias = tied};
     static const int cut[] = {0, 2, 6};
-    numbers n = read_numbers(tied ? "tests/data/torch-gpt-tied.txt"
+    numbers n = numbers_read(tied ? "tests/data/torch-gpt-tied.txt"
                                   : "tests/data/torch-gpt-untied.txt");
     const int whole[] = {0, 6};
     nami_model *m;
@@ -248,7 +213,7 @@ static void check(const char *backend, nami_dtype act, bool tied, double toleran
         chain_close(&c);
     }
     nami_model_free(m);
-    nami_free(n.text);
+    numbers_free(&n);
 }
 
 static void test_double(void **state)
