@@ -32,7 +32,9 @@ static const char *const kernel_names[NAMI_KERNELS] = {
     [NAMI_SCALE] = "scale",
     [NAMI_SQUARES] = "squares",
     [NAMI_ADAMW] = "adamw",
+    [NAMI_ADAM] = "adam",
     [NAMI_SGD] = "sgd",
+    [NAMI_RMSPROP] = "rmsprop",
     [NAMI_WAIT] = "wait",
 };
 

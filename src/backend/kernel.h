@@ -38,8 +38,10 @@ typedef enum nami_kernel {
     NAMI_ADD,    /* a += b, wide */
     NAMI_SCALE,  /* a *= s, wide */
     NAMI_SQUARES, /* sums of squares in double over blocks of 64 Ki elements, added in block order */
-    NAMI_ADAMW, /* fused AdamW step over one parameter */
-    NAMI_SGD,   /* SGD with momentum over one parameter */
+    NAMI_ADAMW,   /* fused AdamW step over one parameter */
+    NAMI_ADAM,    /* the same with the decay added to the gradient */
+    NAMI_SGD,     /* SGD with momentum over one parameter */
+    NAMI_RMSPROP, /* over one parameter */
     NAMI_WAIT, /* takes a set time without burning a core; of an operator without work */
     NAMI_KERNELS
 } nami_kernel;
@@ -154,15 +156,20 @@ typedef struct nami_arg_vector { /* ADD, SCALE, SQUARES */
     double *sum; /* SQUARES: the result */
 } nami_arg_vector;
 
-typedef struct nami_arg_update { /* ADAMW, SGD; over one parameter */
+typedef struct nami_arg_update { /* ADAMW, ADAM, SGD, RMSPROP; over one parameter */
     nami_dtype wide;
     int64_t count;
-    void *w;                             /* parameter */
-    const void *g;                       /* gradient */
-    void *m, *v;                         /* optimiser state (SGD: m only) */
-    double lr, beta1, beta2, eps, decay; /* SGD: beta1 = momentum */
-    double grad_scale;                   /* clip factor, g is multiplied by it */
-    int64_t step;                        /* 1-based, for the bias correction */
+    void *w;       /* parameter */
+    const void *g; /* gradient */
+    void *
+        m; /* optimiser state: mean of gradients; SGD, RMSPROP: momentum (RMSPROP: or NULL) */
+    void *v;       /* mean of their squares; not SGD */
+    void *centre;  /* RMSPROP: mean of gradients, taken off the squares; or NULL */
+    bool nesterov; /* SGD */
+    double lr, beta1, beta2, eps,
+        decay;         /* beta1 of SGD, RMSPROP: momentum; beta2 of RMSPROP: alpha */
+    double grad_scale; /* clip factor, g is multiplied by it */
+    int64_t step;      /* 1-based, for the bias correction */
 } nami_arg_update;
 
 typedef struct nami_arg_wait { /* one pass: exactly y, dx or dw is given */

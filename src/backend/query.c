@@ -56,8 +56,10 @@ static nami_query whole_query(nami_kernel k, const void *args)
         return (nami_query){.type = w->act, .dim = {w->count}};
     if (k == NAMI_GELU_F || k == NAMI_GELU_BI)
         return (nami_query){.type = g->act, .dim = {g->count}};
-    if (k == NAMI_ADAMW || k == NAMI_SGD)
-        return (nami_query){.type = u->wide, .dim = {u->count}};
+    if (k == NAMI_ADAMW || k == NAMI_ADAM || k == NAMI_SGD || k == NAMI_RMSPROP)
+        return (nami_query){.type = u->wide,
+                            .dim = {u->count},
+                            .flags = (u->m ? 1 : 0) | (u->centre ? 2 : 0)};
     return (nami_query){.type = v->wide, .dim = {v->count}};
 }
 
@@ -158,9 +160,12 @@ static double kernel_bytes(const nami_query *r, double n)
     case NAMI_SQUARES:
         return n * size;
     case NAMI_ADAMW:
+    case NAMI_ADAM:
         return 7 * n * size;
     case NAMI_SGD:
         return 5 * n * size;
+    case NAMI_RMSPROP:
+        return (5 + (r->flags & 1 ? 2 : 0) + (r->flags & 2 ? 2 : 0)) * n * size;
     default:
         return (r->flags & 2 ? 3 : 2) * n * size;
     }

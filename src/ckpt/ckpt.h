@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ckpt.h - checkpoints: the model by parameter name, not by rank.
  *
- * checkpoints/step-00001000.h5: /parameters/NAME, /optimizer/m/NAME, /optimizer/v/NAME, attributes step, samples, key, deck,
+ * checkpoints/step-00001000.h5: /parameters/NAME, /optimizer/STATE/NAME, attributes step, samples, key, deck,
  * build, parent, partials, ... Written to a temporary name, checksummed per array (zlib crc32 of each rank's
  * slab combined over the whole array), fsynced, renamed, directory fsynced.
  */
@@ -22,7 +22,7 @@ extern const nami_option_table nami_ckpt_option_table;
 /* One array of the model, in all ranks' lists in the same order (the whole catalogue). A rank that holds it gives
  * data for [from, from+count); others give count 0. When saving, each element comes from exactly one rank. */
 typedef struct nami_ckpt_item {
-    const char *group; /* "parameters", "optimizer/m", "optimizer/v" */
+    const char *group; /* "parameters", "optimizer/m" and other states */
     const char *name;
     nami_shape shape;
     int64_t from, count;

@@ -222,14 +222,11 @@ void nami_exec_update(nami_exec *e, int local)
             update_statistic(e, i);
             continue;
         }
-        char *m = e->state + h->at;
         nami_optim_item item = {.count = h->count,
                                 .decay = e->config.model->param[h->param].decay,
                                 .w = e->parameter + h->at,
-                                .m = m,
-                                .v =
-                                    e->share.states > 1 ? m + e->share.parameter : NULL,
                                 .g = nami_sums_of(e, i)};
+        nami_optim_place(e->config.optim, e->state + h->at, e->share.parameter, &item);
         nami_optim_update(e->config.optim, e->config.backend, NAMI_LANE_COMPUTE,
                           &e->kernels[i], e->config.layout->wide, &item, e->rate,
                           e->clip, e->step);

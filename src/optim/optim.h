@@ -6,7 +6,12 @@
 #include "backend/backend.h"
 #include "base/option.h"
 
-typedef enum nami_optimizer { NAMI_OPTIMIZER_SGD, NAMI_OPTIMIZER_ADAMW } nami_optimizer;
+typedef enum nami_optimizer {
+    NAMI_OPTIMIZER_SGD,
+    NAMI_OPTIMIZER_ADAMW,
+    NAMI_OPTIMIZER_ADAM,
+    NAMI_OPTIMIZER_RMSPROP
+} nami_optimizer;
 typedef enum nami_rate {
     NAMI_RATE_CONSTANT,
     NAMI_RATE_COSINE
@@ -20,12 +25,14 @@ typedef struct nami_optim_options {
     int rate;           /* nami_rate */
     int64_t rate_steps; /* steps until min_lr; 0 = train.steps */
     char *betas; /* "0.9 0.95" as the deck has it; owned, released with the table */
-    double beta1, beta2; /* AdamW; set from betas by nami_optim_resolve */
-    double momentum;     /* SGD */
-    double eps;          /* AdamW */
-    double
-        decay; /* of weights, AdamW: decoupled; SGD: added to the gradient, as torch */
-    double clip; /* global norm, 0 = off */
+    double beta1, beta2; /* Adam, AdamW; set from betas by nami_optim_resolve */
+    double momentum;     /* SGD, RMSprop */
+    bool nesterov;       /* SGD */
+    double alpha;        /* RMSprop: decay rate of the mean of squares */
+    bool centered;       /* RMSprop: squares about the mean of the gradients */
+    double eps;          /* added to the root; not SGD */
+    double decay; /* of weights, AdamW: decoupled; others: added to the gradient */
+    double clip;  /* global norm, 0 = off */
 } nami_optim_options;
 
 extern const nami_option_table nami_optim_option_table;
@@ -37,8 +44,13 @@ nami_status nami_optim_resolve(nami_optim_options *o);
 /* Learning rate of 0-based `step` of `steps` (nanoGPT's warm-up and cosine). Local. */
 double nami_optim_rate(const nami_optim_options *o, int64_t step, int64_t steps);
 
-/* State arrays per parameter: 1 (SGD: m) or 2 (AdamW: m, v). Local. */
+/* State arrays per parameter, 1 to NAMI_OPTIM_STATES: SGD m; Adam, AdamW m, v; RMSprop v, with momentum m, centered
+ * mean. Local. */
+enum { NAMI_OPTIM_STATES = 3 };
 int nami_optim_states(const nami_optim_options *o);
+
+/* Group of state 0 <= s < states in a checkpoint: "optimizer/m". Static text. Local. */
+const char *nami_optim_state_group(const nami_optim_options *o, int s);
 
 /* Factor on all gradients for a global norm: min(1, clip/(norm+1e-6)) as torch; 1 when off. Local. */
 double nami_optim_clip(const nami_optim_options *o, double norm);
@@ -47,9 +59,15 @@ double nami_optim_clip(const nami_optim_options *o, double norm);
 typedef struct nami_optim_item {
     int64_t count;
     bool decay;
-    void *w, *m, *v;
+    void *w;
+    void *m, *v, *mean; /* those the optimiser has; see nami_optim_place */
     const void *g;
 } nami_optim_item;
+
+/* Point m, v and mean of *item at its states: the first lies at `first`, the others `stride` bytes apart in the order
+ * of nami_optim_state_group; those that the optimiser lacks are NULL. Local. */
+void nami_optim_place(const nami_optim_options *o, void *first, size_t stride,
+                      nami_optim_item *item);
 
 /* Kernels for one parameter of `count` elements, prepared once. */
 typedef struct nami_optim_kernels {

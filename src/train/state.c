@@ -8,11 +8,10 @@
 #include "base/memory.h"
 #include "deck/deck.h"
 
-static const char *const groups[] = {"parameters", "optimizer/m", "optimizer/v"};
-
 /* The whole catalogue, `states` arrays a parameter, one a statistic. When saving, each array comes from its owner alone. */
 static nami_ckpt_item *make_items(nami_job *job, int states, bool save, int *items)
 {
+    const nami_optim_options *optim = &job->settings->optim;
     int params = job->model->params;
     nami_ckpt_item *item =
         nami_calloc(NAMI_MEM_OTHER, (size_t)(params * states), sizeof *item);
@@ -25,12 +24,12 @@ static nami_ckpt_item *make_items(nami_job *job, int states, bool save, int *ite
             bool owner = false;
             float *data = nami_exec_array(job->exec, p, s, &owner);
             bool used = data && (owner || !save);
-            item[(*items)++] =
-                (nami_ckpt_item){.group = groups[s],
-                                 .name = param->name,
-                                 .shape = param->shape,
-                                 .count = used ? nami_shape_count(&param->shape) : 0,
-                                 .data = used ? data : NULL};
+            item[(*items)++] = (nami_ckpt_item){
+                .group = s ? nami_optim_state_group(optim, s - 1) : "parameters",
+                .name = param->name,
+                .shape = param->shape,
+                .count = used ? nami_shape_count(&param->shape) : 0,
+                .data = used ? data : NULL};
         }
     return item;
 }

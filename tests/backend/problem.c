@@ -406,11 +406,42 @@ static nami_outcome run_update(nami_backend *b, const nami_problem *p)
     a.v = result(&j, "v", w, n, 0);
     for (; a.step <= 3; a.step++)
         go(&j, NAMI_ADAMW, &a, NULL);
+    a.w = result(&j, "w adam", w, n, 1);
+    a.step = 4;
+    go(&j, NAMI_ADAM, &a, NULL);
     nami_arg_update s = a;
     s.w = result(&j, "w sgd", w, n, 1);
     s.m = result(&j, "m sgd", w, n, 1);
     s.v = NULL;
     go(&j, NAMI_SGD, &s, NULL);
+    s.w = result(&j, "w nesterov", w, n, 1);
+    s.nesterov = true;
+    go(&j, NAMI_SGD, &s, NULL);
+    return done(&j);
+}
+
+/* count; with momentum unless bare, centred with a dropout */
+static nami_outcome run_rmsprop(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t n = p->dim[0];
+    const nami_dtype w = wide(p->act);
+    nami_arg_update a = {.wide = w,
+                         .count = n,
+                         .lr = 0.01,
+                         .beta1 = 0.9,
+                         .beta2 = 0.95,
+                         .eps = 1e-3,
+                         .decay = 0.1,
+                         .grad_scale = 0.5,
+                         .step = 1};
+    a.g = fresh(&j, "g", w, n, 1);
+    a.w = result(&j, "w", w, n, 1);
+    a.v = result(&j, "v", w, n, 0);
+    a.m = p->bare ? NULL : result(&j, "m", w, n, 1);
+    a.centre = p->dropout > 0 ? result(&j, "centre", w, n, 0) : NULL;
+    for (; a.step <= 3; a.step++)
+        go(&j, NAMI_RMSPROP, &a, NULL);
     return done(&j);
 }
 
@@ -419,6 +450,6 @@ const nami_suite nami_suites[] = {
     {"gelu", run_gelu, true},       {"attention", run_attention, true},
     {"dropout", run_dropout, true}, {"embed", run_embed, true},
     {"xent", run_xent, true},       {"vector", run_vector, true},
-    {"update", run_update, true},
+    {"update", run_update, true},   {"rmsprop", run_rmsprop, true},
 };
 const int nami_suites_count = sizeof nami_suites / sizeof nami_suites[0];

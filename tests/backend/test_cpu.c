@@ -39,6 +39,7 @@ static const shape_list shapes[] = {
     {"xent", {{1, 1, 1}, {2, 3, 17}, {3, 5, 257}, {2, 9, 1000}}},
     {"vector", {{1}, {17}, {65535}, {65537}, {200001}}},
     {"update", {{1}, {3}, {17}, {8193}, {20001}}},
+    {"rmsprop", {{1}, {3}, {17}, {8193}, {20001}}},
 };
 
 static const shape_list *shapes_of(const char *family)

@@ -126,7 +126,9 @@ static size_t size_of(nami_kernel k)
         [NAMI_SCALE] = sizeof(nami_arg_vector),
         [NAMI_SQUARES] = sizeof(nami_arg_vector),
         [NAMI_ADAMW] = sizeof(nami_arg_update),
+        [NAMI_ADAM] = sizeof(nami_arg_update),
         [NAMI_SGD] = sizeof(nami_arg_update),
+        [NAMI_RMSPROP] = sizeof(nami_arg_update),
     };
     assert_true(size_of_args[k] > 0);
     return size_of_args[k];

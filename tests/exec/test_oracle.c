@@ -15,9 +15,9 @@ typedef struct plain {
     nami_optim_options optim;
     nami_graph *graph;
     int uses;
-    float **value, **m, **v, **sum; /* [params] */
-    void **param, **dparam;         /* [uses] */
-    int64_t *count;                 /* [params] */
+    float **value, **state, **sum; /* [params]; states one after the other */
+    void **param, **dparam;        /* [uses] */
+    int64_t *count;                /* [params] */
     char *kept, *transient, *packed;
 } plain;
 
@@ -30,16 +30,14 @@ static void plain_parameters(plain *o)
 {
     size_t params = (size_t)o->model->params;
     o->value = calloc(params, sizeof(float *));
-    o->m = calloc(params, sizeof(float *));
-    o->v = calloc(params, sizeof(float *));
+    o->state = calloc(params, sizeof(float *));
     o->sum = calloc(params, sizeof(float *));
     o->count = calloc(params, sizeof(int64_t));
     for (size_t i = 0; i < params; i++) {
         o->count[i] = nami_shape_count(&o->model->param[i].shape);
         size_t n = (size_t)o->count[i];
         o->value[i] = nami_calloc(NAMI_MEM_OTHER, n, sizeof(float));
-        o->m[i] = nami_calloc(NAMI_MEM_OTHER, n, sizeof(float));
-        o->v[i] = nami_calloc(NAMI_MEM_OTHER, n, sizeof(float));
+        o->state[i] = nami_calloc(NAMI_MEM_OTHER, n * NAMI_OPTIM_STATES, sizeof(float));
         nami_model_init(o->model, (int)i, 5, 0, o->count[i], o->value[i]);
     }
 }
@@ -72,15 +70,13 @@ static void plain_close(plain *o)
         nami_free(o->dparam[u]);
     for (int i = 0; i < o->model->params; i++) {
         nami_free(o->value[i]);
-        nami_free(o->m[i]);
-        nami_free(o->v[i]);
+        nami_free(o->state[i]);
     }
     nami_free(o->kept);
     nami_free(o->transient);
     nami_free(o->packed);
     free(o->value);
-    free(o->m);
-    free(o->v);
+    free(o->state);
     free(o->sum);
     free(o->count);
     free(o->param);
@@ -162,9 +158,9 @@ static void plain_update(plain *o, int64_t step, double norm)
         nami_optim_item item = {.count = o->count[i],
                                 .decay = o->model->param[i].decay,
                                 .w = o->value[i],
-                                .m = o->m[i],
-                                .v = o->v[i],
                                 .g = o->sum[i]};
+        nami_optim_place(&o->optim, o->state[i], (size_t)o->count[i] * sizeof(float),
+                         &item);
         assert_ok(nami_optim_prepare(&o->optim, o->backend, NAMI_F32, o->count[i], &k));
         nami_optim_update(&o->optim, o->backend, 0, &k, NAMI_F32, &item, 1e-2, clip,
                           step);
@@ -190,9 +186,10 @@ static void check(const tiny_problem *p)
     }
     uint64_t sum = 0;
     for (int i = 0; i < o.model->params; i++) {
-        float *array[3] = {o.value[i], o.m[i], o.v[i]};
-        for (int s = 0; s <= nami_optim_states(&o.optim); s++)
-            sum = nami_mix(sum, tiny_hash(0xcbf29ce484222325u, array[s], o.count[i]));
+        sum = nami_mix(sum, tiny_hash(0xcbf29ce484222325u, o.value[i], o.count[i]));
+        for (int s = 0; s < nami_optim_states(&o.optim); s++)
+            sum = nami_mix(sum, tiny_hash(0xcbf29ce484222325u,
+                                          o.state[i] + s * o.count[i], o.count[i]));
     }
     assert_int_equal((int64_t)sum, got.parameters);
     plain_close(&o);
@@ -228,12 +225,28 @@ static void test_sgd(void **state)
     check(&p);
 }
 
+/* All three states. */
+static void test_rmsprop(void **state)
+{
+    (void)state;
+    const tiny_problem p = {.backend = "ref",
+                            .act = NAMI_F32,
+                            .tied = true,
+                            .batch = 6,
+                            .micros = 3,
+                            .partials = 1,
+                            .optimizer = NAMI_OPTIMIZER_RMSPROP,
+                            .steps = 8};
+    check(&p);
+}
+
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adamw),
         cmocka_unit_test(test_sgd),
+        cmocka_unit_test(test_rmsprop),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -65,6 +65,8 @@ static inline nami_optim_options tiny_optim(const tiny_problem *p)
                                 .beta1 = 0.9,
                                 .beta2 = 0.95,
                                 .momentum = 0.9,
+                                .alpha = 0.95,
+                                .centered = p->optimizer == NAMI_OPTIMIZER_RMSPROP,
                                 .eps = 1e-8,
                                 .decay = 0.1,
                                 .clip = p->clip};

@@ -42,6 +42,70 @@ static void test_defaults(void **state)
     release(&o);
 }
 
+/* States have their names and places; a place is never shared. */
+static void test_states(void **state)
+{
+    (void)state;
+    static const struct {
+        nami_optim_options o;
+        const char *group[NAMI_OPTIM_STATES + 1];
+    } cases[] = {
+        {{.optimizer = NAMI_OPTIMIZER_SGD}, {"optimizer/m"}},
+        {{.optimizer = NAMI_OPTIMIZER_ADAM}, {"optimizer/m", "optimizer/v"}},
+        {{.optimizer = NAMI_OPTIMIZER_ADAMW}, {"optimizer/m", "optimizer/v"}},
+        {{.optimizer = NAMI_OPTIMIZER_RMSPROP}, {"optimizer/v"}},
+        {{.optimizer = NAMI_OPTIMIZER_RMSPROP, .momentum = 0.5},
+         {"optimizer/m", "optimizer/v"}},
+        {{.optimizer = NAMI_OPTIMIZER_RMSPROP, .centered = true},
+         {"optimizer/v", "optimizer/mean"}},
+        {{.optimizer = NAMI_OPTIMIZER_RMSPROP, .momentum = 0.5, .centered = true},
+         {"optimizer/m", "optimizer/v", "optimizer/mean"}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const int states = nami_optim_states(&cases[c].o);
+        char array[NAMI_OPTIM_STATES][4];
+        nami_optim_item item;
+        nami_optim_place(&cases[c].o, array, sizeof *array, &item);
+        for (int s = 0; s < states; s++) {
+            const char *group = nami_optim_state_group(&cases[c].o, s);
+            assert_string_equal(group, cases[c].group[s]);
+            const void *at = !strcmp(group, "optimizer/m")   ? item.m
+                             : !strcmp(group, "optimizer/v") ? item.v
+                                                             : item.mean;
+            assert_ptr_equal(at, array[s]);
+        }
+        assert_null(cases[c].group[states]);
+        assert_int_equal(!!item.m + !!item.v + !!item.mean, states);
+    }
+}
+
+/* A key of one optimiser is refused with another. */
+static void test_optimizer_keys(void **state)
+{
+    (void)state;
+    nami_optim_options o = defaults();
+    set(&o, "nesterov", "yes");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "not to adamw");
+    set(&o, "optimizer", "sgd");
+    assert_ok(nami_optim_resolve(&o));
+    set(&o, "momentum", "0");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.momentum above 0");
+    set(&o, "nesterov", "no");
+    set(&o, "centered", "yes");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "not to sgd");
+    set(&o, "optimizer", "rmsprop");
+    assert_ok(nami_optim_resolve(&o));
+    set(&o, "alpha", "1");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.alpha");
+    set(&o, "alpha", "0");
+    set(&o, "eps", "0");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.eps is 0");
+    set(&o, "optimizer", "sgd");
+    set(&o, "centered", "no");
+    assert_ok(nami_optim_resolve(&o));
+    release(&o);
+}
+
 static void test_betas(void **state)
 {
     (void)state;
@@ -109,8 +173,9 @@ static void test_clip(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),     cmocka_unit_test(test_betas),
-        cmocka_unit_test(test_cross_checks), cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_defaults),       cmocka_unit_test(test_states),
+        cmocka_unit_test(test_optimizer_keys), cmocka_unit_test(test_betas),
+        cmocka_unit_test(test_cross_checks),   cmocka_unit_test(test_rate),
         cmocka_unit_test(test_clip),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);

@@ -24,7 +24,9 @@ static const nami_cpu_kernel *const cpu_kernels[NAMI_KERNELS] = {
     [NAMI_ADD] = &nami_cpu_add,
     [NAMI_SCALE] = &nami_cpu_scale,
     [NAMI_ADAMW] = &nami_cpu_adamw,
+    [NAMI_ADAM] = &nami_cpu_adam,
     [NAMI_SGD] = &nami_cpu_sgd,
+    [NAMI_RMSPROP] = &nami_cpu_rmsprop,
 };
 
 /* The library takes its number of threads from OpenMP, when it chooses and when it runs. */

@@ -69,6 +69,7 @@ extern const nami_cpu_kernel nami_cpu_attention_f, nami_cpu_attention_bi;
 extern const nami_cpu_kernel nami_cpu_dropout_f, nami_cpu_dropout_bi;
 extern const nami_cpu_kernel nami_cpu_embed_f, nami_cpu_embed_bw;
 extern const nami_cpu_kernel nami_cpu_add, nami_cpu_scale;
-extern const nami_cpu_kernel nami_cpu_adamw, nami_cpu_sgd;
+extern const nami_cpu_kernel nami_cpu_adamw, nami_cpu_adam, nami_cpu_sgd;
+extern const nami_cpu_kernel nami_cpu_rmsprop;
 
 #endif

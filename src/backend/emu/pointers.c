@@ -48,8 +48,8 @@ static const shape vector = {
     sizeof(nami_arg_vector), 3, {AT(vector, a), AT(vector, b), AT(vector, sum)}};
 static const shape update = {
     sizeof(nami_arg_update),
-    4,
-    {AT(update, w), AT(update, g), AT(update, m), AT(update, v)}};
+    5,
+    {AT(update, w), AT(update, g), AT(update, m), AT(update, v), AT(update, centre)}};
 static const shape waiting = {
     sizeof(nami_arg_wait),
     6,
@@ -66,7 +66,8 @@ static const shape *const shapes[NAMI_KERNELS] = {
     [NAMI_EMBED_BW] = &embed,     [NAMI_XENT_F] = &xent,
     [NAMI_ADD] = &vector,         [NAMI_SCALE] = &vector,
     [NAMI_SQUARES] = &vector,     [NAMI_ADAMW] = &update,
-    [NAMI_SGD] = &update,         [NAMI_WAIT] = &waiting,
+    [NAMI_ADAM] = &update,        [NAMI_SGD] = &update,
+    [NAMI_RMSPROP] = &update,     [NAMI_WAIT] = &waiting,
 };
 
 const void *nami_emu_translate(const nami_arena *a, nami_kernel k, const void *args,

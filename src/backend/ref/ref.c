@@ -26,7 +26,9 @@ static nami_ref_kernel *const ref_kernels[NAMI_KERNELS] = {
     [NAMI_SCALE] = nami_ref_scale,
     [NAMI_SQUARES] = nami_ref_squares,
     [NAMI_ADAMW] = nami_ref_adamw,
+    [NAMI_ADAM] = nami_ref_adam,
     [NAMI_SGD] = nami_ref_sgd,
+    [NAMI_RMSPROP] = nami_ref_rmsprop,
     [NAMI_WAIT] = nami_ref_wait,
 };
 

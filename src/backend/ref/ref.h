@@ -57,7 +57,7 @@ nami_ref_kernel nami_ref_dropout_f, nami_ref_dropout_bi;
 nami_ref_kernel nami_ref_embed_f, nami_ref_embed_bw;
 nami_ref_kernel nami_ref_xent_f;
 nami_ref_kernel nami_ref_add, nami_ref_scale, nami_ref_squares;
-nami_ref_kernel nami_ref_adamw, nami_ref_sgd;
+nami_ref_kernel nami_ref_adamw, nami_ref_adam, nami_ref_sgd, nami_ref_rmsprop;
 nami_ref_kernel nami_ref_wait;
 nami_ref_kernel nami_ref_wait_pass; /* the arithmetic of wait alone */
 

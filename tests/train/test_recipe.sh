@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# test_recipe.sh - every optimiser trains, and goes on from a checkpoint at another layout as if it had not stopped.
+. "$NAMI_SOURCE/tests/train/lib.sh"
+deck 12
+
+# whole_and_cut NAME ASSIGNMENT...: 12 steps at once on 2 ranks, and 5 of them on one rank and the rest on 2
+whole_and_cut() {
+    name=$1
+    shift
+    nami 2 run deck.ini run.directory="$name" "$@"
+    want 0 $? "$name: 12 steps"
+    losses "$name" >"$name.losses"
+    nami 1 run deck.ini run.directory="$name-cut" train.rate_steps=12 train.steps=5 pipeline.schedule=gpipe "$@"
+    want 0 $? "$name: 5 steps on another layout"
+    nami 2 run deck.ini run.directory="$name-cut" pipeline.schedule=dapple "$@"
+    want 0 $? "$name: the rest"
+    losses "$name-cut" | grep '^step' >cut.losses
+    grep '^step' "$name.losses" >whole.losses
+    same whole.losses cut.losses "$name: losses of the steps"
+    awk '$1 == "step" { print $3 }' "$name.losses" | sort | uniq -d | grep -q . &&
+        { echo "FAIL $name: steps with equal losses"; failed=1; }
+    # the run that stopped evaluated there too
+    [ "$(losses "$name-cut" | tail -n 1)" = "$(tail -n 1 "$name.losses")" ] || { echo "FAIL $name: last evaluation"; failed=1; }
+}
+
+whole_and_cut sgd train.optimizer=sgd train.momentum=0 train.lr=0.1
+whole_and_cut nesterov train.optimizer=sgd train.nesterov=yes train.lr=0.02
+whole_and_cut adam train.optimizer=adam train.betas="0.9 0.99"
+whole_and_cut rmsprop train.optimizer=rmsprop train.momentum=0 train.alpha=0.9
+whole_and_cut centered train.optimizer=rmsprop train.centered=yes train.momentum=0.5
+
+nami 2 run deck.ini run.directory=rmsprop train.steps=14 train.optimizer=adam
+want 6 $? "another optimiser on restart is refused" 'train.optimizer is adam, but rmsprop in the checkpoint'
+nami 2 run deck.ini run.directory=rmsprop train.steps=14 train.optimizer=rmsprop train.momentum=0 train.centered=yes
+want 6 $? "a state that the checkpoint lacks is named" 'optimizer/mean'
+nami 1 run deck.ini run.directory=x train.nesterov=yes
+want 2 $? "nesterov with adamw is refused" 'train.nesterov belongs to train.optimizer = sgd'
+exit $failed
