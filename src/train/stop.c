@@ -35,8 +35,10 @@ void nami_stop_watch(void)
 
 void nami_stop_unwatch(void)
 {
-    set_action(SIGTERM, SIG_DFL);
-    set_action(SIGUSR1, SIG_DFL);
+    /* a launcher may send it twice, to the rank and to what started the rank */
+    void (*handler)(int) = caught ? SIG_IGN : SIG_DFL;
+    set_action(SIGTERM, handler);
+    set_action(SIGUSR1, handler);
 }
 
 static bool has_file(const char *directory, const char *name)

@@ -18,7 +18,7 @@ enum { NAMI_WISH_END = NAMI_WISH_SIGNAL | NAMI_WISH_STOP | NAMI_WISH_TIME };
 /* Catch SIGTERM and SIGUSR1, ignore SIGXFSZ (a write then fails instead). Local. */
 void nami_stop_watch(void);
 
-/* Give the signals back to the system's defaults. Local. */
+/* Give the signals back to the system's defaults; ignore them when one was caught. Local. */
 void nami_stop_unwatch(void);
 
 /* What the time allows. */

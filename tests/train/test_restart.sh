@@ -7,12 +7,9 @@
 kills=${NAMI_KILLS:-10}
 seed=${NAMI_TEST_SEED:-$$}
 echo "seed $seed, $kills kills"
-steps=$((100 * (kills + 2)))
-deck $steps
-
-nami 2 run deck.ini run.directory=whole train.eval_every=10
-want 0 $? "uninterrupted on 2 ranks"
-losses whole >whole.losses
+# no machine comes to the end of this run by itself; its rates do not depend on where it ends
+deck 1000000000
+printf '[train]\nrate_steps = 1000\n' >>deck.ini
 
 # layout NUMBER: ranks and overrides
 layout() {
@@ -71,9 +68,13 @@ while [ $killed -lt "$kills" ]; do
     esac
 done
 echo "$killed kills, $during of them left a half-written checkpoint"
-nami 2 run deck.ini run.directory=cut train.eval_every=10
-want 0 $? "the rest on 2 ranks"
+steps=$(($(last) + 20))
+nami 2 run deck.ini run.directory=cut train.eval_every=10 train.steps=$steps
+want 0 $? "twenty steps more on 2 ranks"
 losses cut >cut.losses
+nami 2 run deck.ini run.directory=whole train.eval_every=10 train.steps=$steps
+want 0 $? "uninterrupted on 2 ranks"
+losses whole >whole.losses
 same whole.losses cut.losses "losses after $killed kills"
 h5dump -d /parameters/transformer.wte.weight "$(newest whole)" 2>/dev/null | grep -v '^HDF5' >whole.wte
 h5dump -d /parameters/transformer.wte.weight "$(newest cut)" 2>/dev/null | grep -v '^HDF5' >cut.wte
