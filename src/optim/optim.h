@@ -14,16 +14,23 @@ typedef enum nami_optimizer {
 } nami_optimizer;
 typedef enum nami_rate {
     NAMI_RATE_CONSTANT,
-    NAMI_RATE_COSINE
+    NAMI_RATE_COSINE,
+    NAMI_RATE_STEP,
+    NAMI_RATE_POLYNOMIAL,
+    NAMI_RATE_EXPONENTIAL
 } nami_rate; /* after the warm-up */
 
 /* The part of [train] that belongs to the optimiser. */
 typedef struct nami_optim_options {
-    int optimizer;      /* nami_optimizer */
-    double lr, min_lr;  /* peak and final rate */
-    int64_t warmup;     /* steps of linear warm-up */
-    int rate;           /* nami_rate */
-    int64_t rate_steps; /* steps until min_lr; 0 = train.steps */
+    int optimizer;        /* nami_optimizer */
+    double lr, min_lr;    /* peak and final rate */
+    int64_t warmup;       /* steps of linear warm-up */
+    int rate;             /* nami_rate */
+    int64_t rate_steps;   /* steps until min_lr; 0 = train.steps */
+    double rate_power;    /* of the polynomial */
+    double rate_factor;   /* of step and exponential, (0,1] */
+    int64_t rate_every;   /* steps in which the factor applies once; 0: milestones */
+    nami_ints milestones; /* steps at which it does, rising; owned by the table */
     char *betas; /* "0.9 0.95" as the deck has it; owned, released with the table */
     double beta1, beta2; /* Adam, AdamW; set from betas by nami_optim_resolve */
     double momentum;     /* SGD, RMSprop */
@@ -41,7 +48,7 @@ extern const nami_option_table nami_optim_option_table;
  * Status: NAMI_EINPUT naming the key. */
 nami_status nami_optim_resolve(nami_optim_options *o);
 
-/* Learning rate of 0-based `step` of `steps` (nanoGPT's warm-up and cosine). Local. */
+/* Learning rate of 0-based `step` of `steps`: nanoGPT's warm-up, then o->rate, as the option's help says. Local. */
 double nami_optim_rate(const nami_optim_options *o, int64_t step, int64_t steps);
 
 /* State arrays per parameter, 1 to NAMI_OPTIM_STATES: SGD m; Adam, AdamW m, v; RMSprop v, with momentum m, centered

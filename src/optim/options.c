@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* options.c - the optimiser's part of [train], the learning rate and the clip factor. */
+/* options.c - the optimiser's part of [train], and the clip factor. */
+#include <limits.h>
 #include <math.h>
 
 #include "optim/optim.h"
@@ -9,8 +10,12 @@ static const char *const optimizers[] = {[NAMI_OPTIMIZER_SGD] = "sgd",
                                          [NAMI_OPTIMIZER_ADAM] = "adam",
                                          [NAMI_OPTIMIZER_RMSPROP] = "rmsprop",
                                          NULL};
-static const char *const rates[] = {
-    [NAMI_RATE_CONSTANT] = "constant", [NAMI_RATE_COSINE] = "cosine", NULL};
+static const char *const rates[] = {[NAMI_RATE_CONSTANT] = "constant",
+                                    [NAMI_RATE_COSINE] = "cosine",
+                                    [NAMI_RATE_STEP] = "step",
+                                    [NAMI_RATE_POLYNOMIAL] = "polynomial",
+                                    [NAMI_RATE_EXPONENTIAL] = "exponential",
+                                    NULL};
 
 #define ROW(k, c, ...)                                                                 \
     {                                                                                  \
@@ -24,15 +29,30 @@ static const nami_option rows[] = {
     ROW(lr, REAL, .fallback = "1e-3", .minimum = 0, .maximum = 1e6,
         .help = "Learning rate after the warm-up."),
     ROW(min_lr, REAL, .fallback = "1e-4", .minimum = 0, .maximum = 1e6,
-        .help = "Learning rate at the end of the cosine."),
+        .help = "Learning rate at the end of the cosine or polynomial."),
     ROW(warmup, INT, .fallback = "100", .minimum = 0, .maximum = 1e15, .unit = "steps",
         .help = "Steps of linear warm-up."),
     ROW(rate, CHOICE, .fallback = "cosine", .choices = rates,
-        .help =
-            "Learning rate after the warm-up: constant, or a cosine down to min_lr."),
+        .help = "Learning rate after the warm-up of W steps, at step k: constant; "
+                "cosine, from lr down to min_lr at rate_steps; polynomial, min_lr + "
+                "(lr - min_lr) (1 - (k-W)/(rate_steps-W))^rate_power; step, lr times "
+                "rate_factor every rate_every steps or at each milestone; exponential, "
+                "lr rate_factor^((k-W)/rate_every)."),
     ROW(rate_steps, INT, .fallback = "0", .minimum = 0, .maximum = 1e15,
         .unit = "steps",
-        .help = "Step at which the cosine reaches min_lr; 0 takes train.steps."),
+        .help = "Step at which a cosine or polynomial reaches min_lr; 0 takes "
+                "train.steps."),
+    ROW(rate_power, REAL, .fallback = "2", .minimum = 0.01, .maximum = 100,
+        .help = "Power of the polynomial; 1 is a straight line."),
+    ROW(rate_factor, REAL, .fallback = "0.1", .minimum = 0, .maximum = 1,
+        .help = "Factor on the rate of step and exponential, above 0."),
+    ROW(rate_every, INT, .fallback = "0", .minimum = 0, .maximum = 1e15,
+        .unit = "steps",
+        .help = "Steps after the warm-up in which step and exponential apply "
+                "rate_factor once."),
+    ROW(milestones, INTS, .fallback = "", .minimum = 1, .maximum = INT_MAX,
+        .help = "Steps of the run, each larger than the one before, at which rate = "
+                "step applies rate_factor; instead of rate_every."),
     ROW(betas, TEXT, .fallback = "0.9 0.95",
         .help = "Decay rates of the two moments of adamw and adam, two numbers in "
                 "[0,1)."),
@@ -99,6 +119,70 @@ static nami_status check_optimizer(const nami_optim_options *o)
     return NAMI_OK;
 }
 
+/* Keys that say how long a rate takes: a rate has its own, and refuses the others. */
+static nami_status check_rate_keys(const nami_optim_options *o)
+{
+    const char *name = rates[o->rate];
+    const bool ends = o->rate == NAMI_RATE_COSINE || o->rate == NAMI_RATE_POLYNOMIAL;
+    const bool steps = o->rate == NAMI_RATE_STEP;
+    const bool listed = o->milestones.count > 0;
+    if (o->rate_steps > 0 && !ends)
+        return nami_fail(NAMI_EINPUT,
+                         "train.rate_steps is set, but train.rate = %s has no end",
+                         name);
+    if (o->rate_every > 0 && !steps && o->rate != NAMI_RATE_EXPONENTIAL)
+        return nami_fail(NAMI_EINPUT,
+                         "train.rate_every is set, but belongs to train.rate = step or "
+                         "exponential, not %s",
+                         name);
+    if (listed && !steps)
+        return nami_fail(NAMI_EINPUT,
+                         "train.milestones are set, but belong to train.rate = step, "
+                         "not %s",
+                         name);
+    if (steps && listed == (o->rate_every > 0))
+        return nami_fail(NAMI_EINPUT, "train.rate = step needs one of train.rate_every "
+                                      "and train.milestones");
+    if (o->rate == NAMI_RATE_EXPONENTIAL && o->rate_every == 0)
+        return nami_fail(NAMI_EINPUT,
+                         "train.rate = exponential needs train.rate_every");
+    return NAMI_OK;
+}
+
+static nami_status check_milestones(const nami_optim_options *o)
+{
+    const nami_ints *m = &o->milestones;
+    if (m->count > 0 && m->item[0] < o->warmup)
+        return nami_fail(NAMI_EINPUT,
+                         "train.milestones begin at %d, before the end of train.warmup "
+                         "= %lld",
+                         m->item[0], (long long)o->warmup);
+    for (int i = 1; i < m->count; i++)
+        if (m->item[i] <= m->item[i - 1])
+            return nami_fail(NAMI_EINPUT,
+                             "train.milestones: %d follows %d, expected larger and "
+                             "larger steps",
+                             m->item[i], m->item[i - 1]);
+    return NAMI_OK;
+}
+
+static nami_status check_rate(const nami_optim_options *o)
+{
+    const bool ends = o->rate == NAMI_RATE_COSINE || o->rate == NAMI_RATE_POLYNOMIAL;
+    NAMI_TRY(check_rate_keys(o));
+    NAMI_TRY(check_milestones(o));
+    if (ends && o->min_lr > o->lr)
+        return nami_fail(NAMI_EINPUT, "train.min_lr = %g is above train.lr = %g",
+                         o->min_lr, o->lr);
+    if (o->rate_steps > 0 && o->rate_steps < o->warmup)
+        return nami_fail(NAMI_EINPUT,
+                         "train.rate_steps = %lld ends before train.warmup = %lld",
+                         (long long)o->rate_steps, (long long)o->warmup);
+    if (!ends && o->rate != NAMI_RATE_CONSTANT && o->rate_factor == 0)
+        return nami_fail(NAMI_EINPUT, "train.rate_factor is 0, expected above 0");
+    return NAMI_OK;
+}
+
 nami_status nami_optim_resolve(nami_optim_options *o)
 {
     if (!parse_betas(o->betas ? o->betas : "", &o->beta1, &o->beta2))
@@ -107,27 +191,7 @@ nami_status nami_optim_resolve(nami_optim_options *o)
             "train.betas is \"%s\"; expected two numbers in [0,1) such as \"0.9 0.95\"",
             o->betas ? o->betas : "");
     NAMI_TRY(check_optimizer(o));
-    if (o->rate == NAMI_RATE_COSINE && o->min_lr > o->lr)
-        return nami_fail(NAMI_EINPUT, "train.min_lr = %g is above train.lr = %g",
-                         o->min_lr, o->lr);
-    if (o->rate_steps > 0 && o->rate_steps < o->warmup)
-        return nami_fail(NAMI_EINPUT,
-                         "train.rate_steps = %lld ends before train.warmup = %lld",
-                         (long long)o->rate_steps, (long long)o->warmup);
-    return NAMI_OK;
-}
-
-double nami_optim_rate(const nami_optim_options *o, int64_t step, int64_t steps)
-{
-    int64_t end = o->rate_steps > 0 ? o->rate_steps : steps;
-    if (step < o->warmup)
-        return o->lr * (double)(step + 1) / (double)(o->warmup + 1);
-    if (o->rate == NAMI_RATE_CONSTANT)
-        return o->lr;
-    if (step >= end)
-        return o->min_lr;
-    double done = (double)(step - o->warmup) / (double)(end - o->warmup);
-    return o->min_lr + 0.5 * (1 + cos(acos(-1.0) * done)) * (o->lr - o->min_lr);
+    return check_rate(o);
 }
 
 double nami_optim_clip(const nami_optim_options *o, double norm)

@@ -159,6 +159,84 @@ static void test_rate(void **state)
     assert_true(nami_optim_rate(&o, 0, 110) == 1e-3);
 }
 
+/* Behind a warm-up of 10 steps: intervals count from its end, milestones from the start of the run. */
+static void test_other_rates(void **state)
+{
+    (void)state;
+    int milestones[] = {10, 15};
+    nami_optim_options o = {.lr = 0.8,
+                            .min_lr = 0.1,
+                            .warmup = 10,
+                            .rate = NAMI_RATE_STEP,
+                            .rate_factor = 0.5,
+                            .rate_every = 4};
+    assert_true(fabs(nami_optim_rate(&o, 4, 99) - 0.8 * 5 / 11) < 1e-15);
+    assert_true(nami_optim_rate(&o, 10, 99) == 0.8);
+    assert_true(nami_optim_rate(&o, 13, 99) == 0.8);
+    assert_true(nami_optim_rate(&o, 14, 99) == 0.4);
+    assert_true(nami_optim_rate(&o, 18, 99) == 0.2);
+    o.rate = NAMI_RATE_EXPONENTIAL;
+    assert_true(nami_optim_rate(&o, 10, 99) == 0.8);
+    assert_true(fabs(nami_optim_rate(&o, 12, 99) - 0.8 * sqrt(0.5)) < 1e-15);
+    assert_true(fabs(nami_optim_rate(&o, 18, 99) - 0.2) < 1e-15);
+    o.rate = NAMI_RATE_STEP;
+    o.milestones = (nami_ints){2, milestones};
+    assert_true(fabs(nami_optim_rate(&o, 9, 99) - 0.8 * 10 / 11) < 1e-15);
+    assert_true(nami_optim_rate(&o, 10, 99) == 0.4);
+    assert_true(nami_optim_rate(&o, 14, 99) == 0.4);
+    assert_true(nami_optim_rate(&o, 15, 99) == 0.2);
+    assert_true(nami_optim_rate(&o, 1000, 99) == 0.2);
+    o.rate = NAMI_RATE_POLYNOMIAL;
+    o.rate_power = 2;
+    assert_true(nami_optim_rate(&o, 10, 30) == 0.8);
+    assert_true(fabs(nami_optim_rate(&o, 20, 30) - (0.1 + 0.7 / 4)) < 1e-15);
+    assert_true(nami_optim_rate(&o, 30, 30) == 0.1 &&
+                nami_optim_rate(&o, 40, 30) == 0.1);
+}
+
+/* A rate has its own keys and refuses the others'. */
+static void test_rate_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rate, *key, *value, *sentence; /* NULL: it is right */
+    } cases[] = {
+        {"constant", "rate_steps", "200", "has no end"},
+        {"step", "rate_steps", "200", "has no end"},
+        {"cosine", "rate_steps", "200", NULL},
+        {"polynomial", "rate_steps", "200", NULL},
+        {"polynomial", "min_lr", "1", "train.min_lr"},
+        {"cosine", "rate_every", "5", "step or exponential, not cosine"},
+        {"step", "rate_every", "5", NULL},
+        {"exponential", "rate_every", "5", NULL},
+        {"exponential", "milestones", "200", "not exponential"},
+        {"exponential", "momentum", "0", "needs train.rate_every"},
+        {"step", "momentum", "0", "needs one of"},
+        {"step", "milestones", "100, 200 300", NULL},
+        {"step", "milestones", "99 200", "begin at 99"},
+        {"step", "milestones", "200 200", "200 follows 200"},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        nami_optim_options o = defaults();
+        set(&o, "rate", cases[c].rate);
+        set(&o, cases[c].key, cases[c].value);
+        if (cases[c].sentence)
+            assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, cases[c].sentence);
+        else
+            assert_ok(nami_optim_resolve(&o));
+        release(&o);
+    }
+    nami_optim_options o = defaults();
+    set(&o, "rate", "step");
+    set(&o, "rate_every", "5");
+    set(&o, "rate_factor", "0");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.rate_factor");
+    set(&o, "rate_factor", "1");
+    set(&o, "milestones", "500");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "needs one of");
+    release(&o);
+}
+
 static void test_clip(void **state)
 {
     (void)state;
@@ -176,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_defaults),       cmocka_unit_test(test_states),
         cmocka_unit_test(test_optimizer_keys), cmocka_unit_test(test_betas),
         cmocka_unit_test(test_cross_checks),   cmocka_unit_test(test_rate),
+        cmocka_unit_test(test_other_rates),    cmocka_unit_test(test_rate_keys),
         cmocka_unit_test(test_clip),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);

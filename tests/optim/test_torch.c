@@ -117,12 +117,43 @@ static void test_cpu(void **state)
     check("cpu", NAMI_F32, 1e-6);
 }
 
+/* Every rate, without a warm-up. */
+static void test_rates(void **state)
+{
+    (void)state;
+    enum { RATE_STEPS = 30 };
+    int milestones[] = {5, 6, 20};
+    const struct {
+        const char *name;
+        nami_optim_options o;
+    } rates[] = {
+        {"rate/cosine", {.rate = NAMI_RATE_COSINE, .min_lr = 0.04}},
+        {"rate/polynomial", {.rate = NAMI_RATE_POLYNOMIAL, .rate_power = 2}},
+        {"rate/step", {.rate = NAMI_RATE_STEP, .rate_factor = 0.5, .rate_every = 7}},
+        {"rate/milestones",
+         {.rate = NAMI_RATE_STEP, .rate_factor = 0.1, .milestones = {3, milestones}}},
+        {"rate/exponential",
+         {.rate = NAMI_RATE_EXPONENTIAL, .rate_factor = 0.97, .rate_every = 1}},
+    };
+    numbers n = numbers_read("tests/data/torch-optim.txt");
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        nami_optim_options o = rates[r].o;
+        double ours[RATE_STEPS];
+        o.lr = 0.4;
+        for (int step = 0; step < RATE_STEPS; step++)
+            ours[step] = nami_optim_rate(&o, step, RATE_STEPS);
+        numbers_compare(&n, rates[r].name, ours, RATE_STEPS, 1e-9);
+    }
+    numbers_free(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_double),
         cmocka_unit_test(test_float),
         cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_rates),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }

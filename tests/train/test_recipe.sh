@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# test_recipe.sh - every optimiser trains, and goes on from a checkpoint at another layout as if it had not stopped.
+# test_recipe.sh - every optimiser and learning rate trains, and goes on from a checkpoint at another layout as if it had not stopped.
 . "$NAMI_SOURCE/tests/train/lib.sh"
 deck 12
 
@@ -11,7 +11,7 @@ whole_and_cut() {
     nami 2 run deck.ini run.directory="$name" "$@"
     want 0 $? "$name: 12 steps"
     losses "$name" >"$name.losses"
-    nami 1 run deck.ini run.directory="$name-cut" train.rate_steps=12 train.steps=5 pipeline.schedule=gpipe "$@"
+    nami 1 run deck.ini run.directory="$name-cut" train.steps=5 pipeline.schedule=gpipe "$@"
     want 0 $? "$name: 5 steps on another layout"
     nami 2 run deck.ini run.directory="$name-cut" pipeline.schedule=dapple "$@"
     want 0 $? "$name: the rest"
@@ -24,11 +24,14 @@ whole_and_cut() {
     [ "$(losses "$name-cut" | tail -n 1)" = "$(tail -n 1 "$name.losses")" ] || { echo "FAIL $name: last evaluation"; failed=1; }
 }
 
-whole_and_cut sgd train.optimizer=sgd train.momentum=0 train.lr=0.1
-whole_and_cut nesterov train.optimizer=sgd train.nesterov=yes train.lr=0.02
-whole_and_cut adam train.optimizer=adam train.betas="0.9 0.99"
-whole_and_cut rmsprop train.optimizer=rmsprop train.momentum=0 train.alpha=0.9
-whole_and_cut centered train.optimizer=rmsprop train.centered=yes train.momentum=0.5
+whole_and_cut sgd train.optimizer=sgd train.momentum=0 train.lr=0.1 train.rate_steps=12
+whole_and_cut nesterov train.optimizer=sgd train.nesterov=yes train.lr=0.02 train.rate=step train.milestones='6 9'
+whole_and_cut adam train.optimizer=adam train.betas="0.9 0.99" train.rate=polynomial train.rate_steps=10
+whole_and_cut rmsprop train.optimizer=rmsprop train.momentum=0 train.alpha=0.9 train.rate=exponential train.rate_every=2 \
+    train.rate_factor=0.5
+whole_and_cut centered train.optimizer=rmsprop train.centered=yes train.momentum=0.5 train.rate=step \
+    train.rate_every=3
+whole_and_cut constant train.rate=constant
 
 nami 2 run deck.ini run.directory=rmsprop train.steps=14 train.optimizer=adam
 want 6 $? "another optimiser on restart is refused" 'train.optimizer is adam, but rmsprop in the checkpoint'
@@ -36,4 +39,6 @@ nami 2 run deck.ini run.directory=rmsprop train.steps=14 train.optimizer=rmsprop
 want 6 $? "a state that the checkpoint lacks is named" 'optimizer/mean'
 nami 1 run deck.ini run.directory=x train.nesterov=yes
 want 2 $? "nesterov with adamw is refused" 'train.nesterov belongs to train.optimizer = sgd'
+nami 1 run deck.ini run.directory=x train.rate=step
+want 2 $? "a stepped rate without steps is refused" 'train.rate = step needs one of'
 exit $failed

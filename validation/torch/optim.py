@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of optimisers and of the smoothed loss from PyTorch, in double.
+"""Numbers of optimisers and learning rates from PyTorch, in double.
 
 usage: optim.py > tests/data/torch-optim.txt
 
@@ -38,10 +38,34 @@ def run(kind, options):
     return w
 
 
+RATE_STEPS, RATE = 30, 0.4
+SCHEDULES = {
+    "cosine": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, RATE_STEPS, 0.04),
+    "polynomial": lambda o: torch.optim.lr_scheduler.PolynomialLR(o, RATE_STEPS, 2),
+    "step": lambda o: torch.optim.lr_scheduler.StepLR(o, 7, 0.5),
+    "milestones": lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [5, 6, 20], 0.1),
+    "exponential": lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.97),
+}
+
+
+def rates(make):
+    """The rate of every step."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=RATE)
+    schedule = make(optimizer)
+    values = []
+    for _ in range(RATE_STEPS):
+        values.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    return torch.tensor(values, dtype=torch.float64)
+
+
 def main():
     print("# PyTorch", torch.__version__, "in double; made by validation/torch/optim.py")
     for name, (kind, options) in CASES.items():
         show(name, run(kind, options))
+    for name, make in SCHEDULES.items():
+        show("rate/" + name, rates(make))
 
 
 if __name__ == "__main__":
