@@ -21,7 +21,8 @@ typedef struct nami_advise_flags {
      .fallback = "0",                                                                  \
      .minimum = 0,                                                                     \
      .maximum = 1e18,                                                                  \
-     .help = "with --advise: bytes that a rank may use; 0: as run.memory says"},       \
+     .help = "with --advise or --profile: bytes that a rank may use; 0: as the deck "  \
+             "says"},                                                                  \
         {.key = "flops",                                                               \
          .kind = NAMI_OPTION_REAL,                                                     \
          .offset = offsetof(type, name.flops),                                         \

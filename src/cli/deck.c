@@ -61,6 +61,16 @@ nami_status nami_cli_deck(nami_comm *c, char **word, int words, nami_settings *o
     return c ? nami_agree(c, status) : status;
 }
 
+nami_status nami_cli_deck_bare(char **word, int words, nami_settings *out)
+{
+    nami_text text = {0};
+    nami_status status = share_text(NULL, word[0], &text);
+    if (status == NAMI_OK)
+        status = bind(nami_text_get(&text), text.length, word, words, out);
+    nami_text_free(&text);
+    return status;
+}
+
 nami_status nami_cli_deck_text(const char *text, const char *where, nami_settings *out)
 {
     char *word = nami_strdup(where);

@@ -12,6 +12,9 @@
  * after a failure. Status: NAMI_EINPUT, agreed. */
 nami_status nami_cli_deck(nami_comm *c, char **word, int words, nami_settings *out);
 
+/* The same of one process, without completing what only a run needs: the deck may lack a model. Local. */
+nami_status nami_cli_deck_bare(char **word, int words, nami_settings *out);
+
 /* Bind the tables to a deck given as text, as a checkpoint keeps it; `where` is named in messages. Local.
  * Free `out` as above. Status: NAMI_EINPUT. */
 nami_status nami_cli_deck_text(const char *text, const char *where, nami_settings *out);

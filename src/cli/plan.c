@@ -7,12 +7,14 @@
 #include "base/memory.h"
 #include "cli/advise.h"
 #include "cli/deck.h"
+#include "cli/partition.h"
 #include "sim/sim.h"
 #include "train/job.h"
 
 typedef struct nami_plan_flags {
     int64_t ranks;
     bool advise;
+    char *profile;
     nami_advise_flags advice;
 } nami_plan_flags;
 
@@ -113,24 +115,55 @@ static void print_plan(const nami_job *job)
         print_position(job, p);
 }
 
+/* The flags that stand for keys of [plan]; whether stages are sought. */
+static nami_status seeks(const nami_plan_flags *f, nami_settings *s, bool *seek)
+{
+    nami_plan_options *o = &s->plan;
+    if (f->profile[0]) {
+        nami_free(o->profile);
+        o->profile = nami_strdup(f->profile);
+        if (o->method == NAMI_PLAN_DECK)
+            o->method = NAMI_PLAN_NAMI;
+    }
+    *seek = o->method != NAMI_PLAN_DECK;
+    if (f->advice.json && !f->advise)
+        return nami_fail(NAMI_EINPUT, "--json goes with --advise");
+    if (*seek && f->advise)
+        return nami_fail(NAMI_EINPUT,
+                         "--advise ranks schedules with a flush and --profile or "
+                         "plan.method seeks stages without; choose one");
+    if (*seek && f->advice.memory > 0)
+        o->memory = f->advice.memory;
+    return NAMI_OK;
+}
+
+/* What the deck itself says, or with --advise would better say. */
+static nami_status show(const nami_plan_flags *flags, nami_settings *settings)
+{
+    nami_job job = {0};
+    int ranks = 0;
+    NAMI_TRY(nami_settings_resolve(NULL, settings));
+    NAMI_TRY(ranks_of(settings, flags->ranks, &ranks));
+    if (flags->advise)
+        return nami_cli_advise(&flags->advice, settings, ranks);
+    nami_status status = nami_job_plan(&job, NULL, settings, ranks, 0);
+    if (job.budget && job.budget[0].total > 0) /* also when it does not fit */
+        print_plan(&job);
+    nami_job_close(&job);
+    return status;
+}
+
 static nami_status run_plan(const nami_call *call)
 {
     const nami_plan_flags *flags = call->options;
     nami_settings settings = {0};
-    nami_job job = {0};
-    int ranks = 0;
-    nami_status status = nami_cli_deck(NULL, call->word, call->words, &settings);
+    bool seek = false;
+    nami_status status = nami_cli_deck_bare(call->word, call->words, &settings);
     if (status == NAMI_OK)
-        status = ranks_of(&settings, flags->ranks, &ranks);
-    if (status == NAMI_OK && flags->advise)
-        status = nami_cli_advise(&flags->advice, &settings, ranks);
-    else if (status == NAMI_OK && flags->advice.json)
-        status = nami_fail(NAMI_EINPUT, "--json goes with --advise");
-    else if (status == NAMI_OK)
-        status = nami_job_plan(&job, NULL, &settings, ranks, 0);
-    if (job.budget && job.budget[0].total > 0) /* also when it does not fit */
-        print_plan(&job);
-    nami_job_close(&job);
+        status = seeks(flags, &settings, &seek);
+    if (status == NAMI_OK)
+        status = seek ? nami_cli_partition(&settings, (int)flags->ranks)
+                      : show(flags, &settings);
     nami_settings_release(&settings);
     return status;
 }
@@ -150,6 +183,13 @@ static const nami_option rows[] = {
      .help =
          "rank schedules, W or V, P x D, micro-batch sizes and recomputation for the "
          "deck's model by simulation, instead of showing the deck's own layout"},
+    {.key = "profile",
+     .kind = NAMI_OPTION_TEXT,
+     .offset = offsetof(nami_plan_flags, profile),
+     .fallback = "",
+     .help = "file of nami profile: seek stage cuts and replicas for an asynchronous "
+             "pipeline, as section [plan] says; short for plan.profile=X, and "
+             "plan.method=nami unless the deck says another"},
     NAMI_ADVISE_ROWS(nami_plan_flags, advice),
 };
 static const nami_option_table table = {.row = rows,
@@ -165,7 +205,10 @@ const nami_command nami_cli_plan = {
         "one micro-batch, forward. Exit code 4 when a position does not fit "
         "run.memory.\n"
         "With --advise only the deck's model, batch, sums and memory count, not its "
-        "[pipeline].\n",
+        "[pipeline].\n"
+        "With --profile or plan.method only [plan], train.batch and run.memory count; "
+        "--ranks and\n"
+        "--memory go with it.\n",
     .options = &table,
     .size = sizeof(nami_plan_flags),
     .fewest = 1,

@@ -171,7 +171,7 @@ const nami_option_table nami_run_option_table = {
 const nami_option_table *const nami_settings_tables[NAMI_SETTINGS_PARTS] = {
     &nami_model_option_table, &nami_pipeline_table,     &nami_data_option_table,
     &nami_train_option_table, &nami_optim_option_table, &nami_ckpt_option_table,
-    &nami_run_option_table,   &nami_emu_option_table,
+    &nami_run_option_table,   &nami_emu_option_table,   &nami_plan_option_table,
 };
 
 void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS])
@@ -184,6 +184,7 @@ void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS])
     object[5] = &s->ckpt;
     object[6] = &s->run;
     object[7] = &s->emu;
+    object[8] = &s->plan;
 }
 
 /* The vocabulary of the training set. */

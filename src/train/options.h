@@ -8,6 +8,7 @@
 #include "ckpt/ckpt.h"
 #include "data/data.h"
 #include "exec/layout.h"
+#include "plan/options.h"
 #include "sched/options.h"
 
 /* [train] of the deck, without what optim/ owns. */
@@ -43,9 +44,10 @@ typedef struct nami_settings {
     nami_ckpt_options ckpt;
     nami_run_options run;
     nami_emu_options emu;
+    nami_plan_options plan;
 } nami_settings;
 
-enum { NAMI_SETTINGS_PARTS = 8 };
+enum { NAMI_SETTINGS_PARTS = 9 };
 
 /* The tables in the order of the echoed deck. */
 extern const nami_option_table *const nami_settings_tables[NAMI_SETTINGS_PARTS];

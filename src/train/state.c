@@ -61,7 +61,8 @@ nami_status nami_job_load(nami_job *job, const char *path, bool parameters_only)
 /* Keys that do not change what is computed. */
 static bool is_free(const nami_option *row)
 {
-    return !strcmp(row->section, "run") || !strcmp(row->section, "checkpoint");
+    return !strcmp(row->section, "run") || !strcmp(row->section, "checkpoint") ||
+           !strcmp(row->section, "plan");
 }
 
 /* Keys without which the run would be another one. */
