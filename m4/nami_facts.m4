@@ -13,6 +13,8 @@ AC_DEFUN([NAMI_FACTS], [
   AC_DEFINE_UNQUOTED([NAMI_NATIVE], ["$enable_native"], [whether -march=native was used])
   AC_DEFINE_UNQUOTED([NAMI_HDF5_FROM], ["$nami_hdf5_summary"], [where HDF5 was found])
   AC_DEFINE_UNQUOTED([NAMI_ZLIB_FROM], ["$nami_zlib_summary"], [where zlib was found])
+  AC_DEFINE_UNQUOTED([NAMI_JPEG_FROM], ["$nami_jpeg_summary"], [where libjpeg was found])
+  AC_DEFINE_UNQUOTED([NAMI_PNG_FROM], ["$nami_png_summary"], [where libpng was found])
   AC_DEFINE_UNQUOTED([NAMI_ONEDNN_FROM], ["$nami_onednn_summary"], [where oneDNN was found])
   AC_DEFINE_UNQUOTED([NAMI_OPENMP_FROM], ["$nami_openmp_summary"], [OpenMP])
   AC_DEFINE_UNQUOTED([NAMI_HWLOC_FROM], ["$nami_hwloc_summary"], [hwloc])

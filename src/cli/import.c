@@ -8,6 +8,7 @@
 typedef struct import_options {
     double split;
     int64_t vocabulary;
+    int64_t classes, channels, size;
 } import_options;
 
 static const nami_option rows[] = {
@@ -17,9 +18,9 @@ static const nami_option rows[] = {
      .fallback = "0",
      .minimum = 0,
      .maximum = 0.999999,
-     .help =
-         "Write two sets, OUT-train.h5 with this share of the tokens and OUT-valid.h5 "
-         "with the rest; 0: one set."},
+     .help = "Write two sets, OUT-train.h5 with this share of the tokens or images and "
+             "OUT-valid.h5 "
+             "with the rest; 0: one set."},
     {.key = "vocabulary",
      .kind = NAMI_OPTION_INT,
      .offset = offsetof(import_options, vocabulary),
@@ -29,9 +30,44 @@ static const nami_option rows[] = {
      .unit = "tokens",
      .help = "Number of different tokens; needed by nanogpt, 50257 for llmc when not "
              "given, 256 for text."},
+    {.key = "classes",
+     .kind = NAMI_OPTION_INT,
+     .offset = offsetof(import_options, classes),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 65536,
+     .help = "Classes of images; 0: the format's own, for idx the largest label + 1."},
+    {.key = "channels",
+     .kind = NAMI_OPTION_INT,
+     .offset = offsetof(import_options, channels),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 3,
+     .help = "Channels that images of a folder get: 1 (grey) or 3 (colour); 0: 3."},
+    {.key = "size",
+     .kind = NAMI_OPTION_INT,
+     .offset = offsetof(import_options, size),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 65535,
+     .unit = "pixels",
+     .help = "Scale images of a folder so that the shorter side has this length, and "
+             "take the middle square; 0: all must have one size."},
 };
 
 static const nami_option_table table = {rows, sizeof rows / sizeof *rows};
+
+static nami_status unknown_format(const char *name)
+{
+    nami_text known = {0};
+    for (int i = 0; nami_import_formats[i]; i++)
+        nami_text_add(&known, "%s%s", i ? ", " : "", nami_import_formats[i]);
+    nami_status status =
+        nami_fail(NAMI_EINPUT, "unknown format '%s': expected one of %s", name,
+                  nami_text_get(&known));
+    nami_text_free(&known);
+    return status;
+}
 
 static nami_status run(const nami_call *call)
 {
@@ -41,21 +77,26 @@ static nami_status run(const nami_call *call)
                       .inputs = call->words - 2,
                       .output = call->word[call->words - 1],
                       .split = options->split,
-                      .vocabulary = options->vocabulary};
+                      .vocabulary = options->vocabulary,
+                      .classes = options->classes,
+                      .channels = options->channels,
+                      .size = options->size};
     if (im.format == NAMI_IMPORT_FORMATS)
-        return nami_fail(NAMI_EINPUT,
-                         "unknown format '%s': expected text, nanogpt or llmc",
-                         call->word[0]);
+        return unknown_format(call->word[0]);
+    if (im.channels == 2)
+        return nami_fail(NAMI_EINPUT, "--channels is 2: expected 1 or 3");
     return nami_import_run(&im);
 }
 
 const nami_command nami_cli_import = {
     .name = "import",
     .words = "FORMAT IN... OUT",
-    .summary = "turn text or token files into a data set",
+    .summary = "turn text, token files or images into a data set",
     .text =
         "FORMAT is text (any file; its bytes are the tokens), nanogpt (bare 16-bit\n"
-        "tokens, as nanoGPT's prepare.py writes) or llmc (llm.c token shards). "
+        "tokens, as nanoGPT's prepare.py writes), llmc (llm.c token shards), idx\n"
+        "(MNIST's files, IMAGES LABELS in pairs), cifar10 or cifar100 (their binary\n"
+        "versions) or folder (JPEG and PNG files, a subfolder for each class). "
         "Several\n"
         "inputs are joined in the given order. A name that ends in .gz is unpacked on\n"
         "the way; - is standard input. OUT is an HDF5 file; with --split it is the "

@@ -25,6 +25,8 @@ static void print_build(void)
     nami_print("oneDNN     %s\n", NAMI_ONEDNN_FROM);
     nami_print("OpenMP     %s\n", NAMI_OPENMP_FROM);
     nami_print("zlib       %s\n", NAMI_ZLIB_FROM);
+    nami_print("libjpeg    %s\n", NAMI_JPEG_FROM);
+    nami_print("libpng     %s\n", NAMI_PNG_FROM);
     nami_print("hwloc      %s\n", NAMI_HWLOC_FROM);
     nami_print("PAPI       %s\n", NAMI_PAPI_FROM);
     nami_print("CUDA       %s\n", NAMI_CUDA_FROM);

@@ -10,6 +10,8 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/inner.h"
+#include "data/pictures.h"
 #include "data/sink.h"
 #include "data/source.h"
 #include "data/tokens.h"
@@ -17,7 +19,8 @@
 #define BLOCK ((int64_t)1 << 20) /* tokens handled at a time */
 #define LLMC_HEADER 1024
 
-static const char *const names[] = {"text", "nanogpt", "llmc", NULL};
+const char *const nami_import_formats[] = {"text",    "nanogpt",  "llmc",   "idx",
+                                           "cifar10", "cifar100", "folder", NULL};
 static const char *const kinds[] = {"bytes", "tokens", "gpt2"};
 
 /* An import under way. */
@@ -37,7 +40,7 @@ typedef struct work {
 nami_import_format nami_import_find(const char *name)
 {
     int i = 0;
-    while (names[i] && strcmp(names[i], name) != 0)
+    while (nami_import_formats[i] && strcmp(nami_import_formats[i], name) != 0)
         i++;
     return (nami_import_format)i;
 }
@@ -164,8 +167,7 @@ static nami_status check_outputs(const work *w)
     return status;
 }
 
-/* The directory of the output, where pipes are copied to. */
-static char *spool_directory(const char *output)
+char *nami_import_spool(const char *output)
 {
     const char *slash = strrchr(output, '/');
     return slash ? nami_strf("%.*s", (int)(slash - output + 1), output)
@@ -174,7 +176,7 @@ static char *spool_directory(const char *output)
 
 static nami_status open_inputs(work *w)
 {
-    char *spool = spool_directory(w->order->output);
+    char *spool = nami_import_spool(w->order->output);
     nami_status status = NAMI_OK;
     for (int i = 0; i < w->order->inputs && status == NAMI_OK; i++) {
         status = nami_source_open(w->order->input[i], spool, &w->source[i]);
@@ -270,24 +272,25 @@ static nami_status copy_input(work *w, int input)
     return NAMI_OK;
 }
 
-/* The inputs' last name components, for the attribute "source". */
-static char *source_text(const work *w)
+char *nami_import_names(const nami_import *im)
 {
     nami_text text = {0};
-    for (int i = 0; i < w->order->inputs; i++) {
-        const char *name = nami_source_name(w->source[i]), *slash = strrchr(name, '/');
+    for (int i = 0; i < im->inputs; i++) {
+        const char *slash = strrchr(im->input[i], '/');
+        const char *name = slash && slash[1] ? slash + 1 : im->input[i];
         if (text.length > 1000) {
-            nami_text_add(&text, " and %d more", w->order->inputs - i);
+            nami_text_add(&text, " and %d more", im->inputs - i);
             break;
         }
-        nami_text_add(&text, "%s%s", i ? ", " : "", slash ? slash + 1 : name);
+        nami_text_add(&text, "%s%s", i ? ", " : "",
+                      strcmp(name, "-") ? name : "standard input");
     }
     return text.data;
 }
 
 static nami_status finish(work *w)
 {
-    char *source = source_text(w);
+    char *source = nami_import_names(w->order);
     nami_status status = NAMI_OK;
     for (int part = 0; part < w->parts && status == NAMI_OK; part++)
         status = nami_sink_finish(&w->sink[part], kinds[w->order->format], source);
@@ -313,6 +316,12 @@ static nami_status carry_out(work *w)
 nami_status nami_import_run(const nami_import *im)
 {
     NAMI_CHECK(im->inputs >= 1 && im->split >= 0 && im->split < 1);
+    if (im->format >= NAMI_IMPORT_IDX)
+        return nami_import_images(im);
+    if (im->classes || im->channels || im->size)
+        return nami_fail(NAMI_EINPUT,
+                         "--classes, --channels and --size are for images, not for %s",
+                         nami_import_formats[im->format]);
     work w = {.order = im, .parts = im->split > 0 ? 2 : 1};
     w.source = nami_calloc(NAMI_MEM_OTHER, (size_t)im->inputs, sizeof *w.source);
     w.tokens = nami_calloc(NAMI_MEM_OTHER, (size_t)im->inputs, sizeof *w.tokens);

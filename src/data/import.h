@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* import.h - text and token files into data sets. */
+/* import.h - text, token files and images into data sets. */
 #ifndef NAMI_DATA_IMPORT_H
 #define NAMI_DATA_IMPORT_H
 
@@ -8,9 +8,13 @@
 #include "base/status.h"
 
 typedef enum nami_import_format {
-    NAMI_IMPORT_TEXT,    /* bytes are the tokens */
-    NAMI_IMPORT_NANOGPT, /* bare uint16, little-endian */
-    NAMI_IMPORT_LLMC,    /* 1024 bytes of header, then uint16, little-endian */
+    NAMI_IMPORT_TEXT,     /* bytes are the tokens */
+    NAMI_IMPORT_NANOGPT,  /* bare uint16, little-endian */
+    NAMI_IMPORT_LLMC,     /* 1024 bytes of header, then uint16, little-endian */
+    NAMI_IMPORT_IDX,      /* pairs of IDX files: images, labels */
+    NAMI_IMPORT_CIFAR10,  /* the binary version of CIFAR-10, 1 label byte an image */
+    NAMI_IMPORT_CIFAR100, /* of CIFAR-100: a coarse label, a fine one, the image */
+    NAMI_IMPORT_FOLDER, /* a folder whose subfolders are classes of JPEG and PNG files */
     NAMI_IMPORT_FORMATS
 } nami_import_format;
 
@@ -20,12 +24,19 @@ typedef struct nami_import {
     int inputs;
     const char *output; /* the data set, or with a split the stem of two */
     double
-        split; /* share of the first tokens that goes to the training set; 0: no split */
+        split; /* share of the first tokens or images that goes to the training set; 0: no split */
     int64_t vocabulary; /* 0: the format's own (256 of text, 50257 of llm.c) */
+    int64_t classes;    /* of images; 0: the format's own, or the largest label + 1 */
+    int64_t channels;   /* of images in a folder: 1 or 3; 0: 3 */
+    int64_t
+        size; /* images in a folder are scaled and cut to size x size; 0: as they are */
 } nami_import;
 
-/* One of "text", "nanogpt", "llmc"; NAMI_IMPORT_FORMATS when it is none. Local. */
+/* The format called `name`; NAMI_IMPORT_FORMATS when it is none. Local. */
 nami_import_format nami_import_find(const char *name);
+
+/* The names of all formats; NULL-terminated. */
+extern const char *const nami_import_formats[];
 
 /* The output's name: `output` itself, with a split OUTPUT-train.h5 (part 0) or OUTPUT-valid.h5 (part 1), where an ".h5" at
  * the end of `output` is dropped first. Freed with nami_free. Local. */

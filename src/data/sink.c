@@ -71,13 +71,19 @@ nami_status nami_sink_allowed(const char *path)
     return NAMI_OK;
 }
 
+nami_status nami_sink_begin(const char *path, nami_sink *s)
+{
+    *s = (nami_sink){.path = nami_strdup(path),
+                     .temporary = nami_strf("%s.tmp.%ld", path, (long)getpid())};
+    return nami_store_create(NULL, s->temporary, &s->store);
+}
+
 nami_status nami_sink_open(const char *path, int64_t tokens, int64_t vocabulary,
                            nami_sink *s)
 {
-    *s = (nami_sink){.tokens = tokens, .vocabulary = vocabulary};
-    s->path = nami_strdup(path);
-    s->temporary = nami_strf("%s.tmp.%ld", path, (long)getpid());
-    NAMI_TRY(nami_store_create(NULL, s->temporary, &s->store));
+    NAMI_TRY(nami_sink_begin(path, s));
+    s->tokens = tokens;
+    s->vocabulary = vocabulary;
     nami_store_type type =
         nami_tokens_width(vocabulary) == 1 ? NAMI_STORE_U8 : NAMI_STORE_U16;
     return nami_store_define(s->store, "/tokens", type, 1, &tokens);
@@ -103,6 +109,17 @@ nami_status nami_sink_finish(nami_sink *s, const char *kind, const char *source)
     NAMI_TRY(nami_store_set_text(s->store, "checksum", sum));
     NAMI_TRY(nami_store_set_text(s->store, "source", source));
     NAMI_TRY(nami_store_set_text(s->store, "kind", kind));
+    char *summary =
+        nami_strf("%lld tokens, vocabulary %lld, crc32 %08x", (long long)s->tokens,
+                  (long long)s->vocabulary, (unsigned)s->sum);
+    nami_status status = nami_sink_end(s, summary);
+    nami_free(summary);
+    return status;
+}
+
+nami_status nami_sink_end(nami_sink *s, const char *summary)
+{
+    s->summary = nami_strdup(summary);
     nami_status status = nami_store_close(s->store);
     s->store = NULL;
     return status;
@@ -115,8 +132,7 @@ nami_status nami_sink_publish(nami_sink *s)
                          s->path, strerror(errno));
     nami_free(s->temporary);
     s->temporary = NULL;
-    nami_log(NAMI_INFO, "%s: %lld tokens, vocabulary %lld, crc32 %08x", s->path,
-             (long long)s->tokens, (long long)s->vocabulary, (unsigned)s->sum);
+    nami_log(NAMI_INFO, "%s: %s", s->path, s->summary);
     return nami_store_sync_directory(s->path);
 }
 
@@ -126,6 +142,7 @@ void nami_sink_close(nami_sink *s)
         (void)nami_store_close(s->store);
     if (s->temporary)
         unlink(s->temporary);
+    nami_free(s->summary);
     nami_free(s->temporary);
     nami_free(s->path);
     *s = (nami_sink){0};

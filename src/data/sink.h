@@ -14,11 +14,18 @@ typedef struct nami_sink {
     int64_t tokens, vocabulary;
     int64_t written; /* tokens so far */
     uint32_t sum;    /* their checksum */
+    char *summary;   /* what is told when it is published; owned */
 } nami_sink;
 
 /* Refuse a `path` that is no place for a data set: a directory, a file that is not HDF5, in a directory that does not exist.
  * Local. Status: NAMI_EINPUT. */
 nami_status nami_sink_allowed(const char *path);
+
+/* Start a set without any array under a temporary name beside `path`. Local. */
+nami_status nami_sink_begin(const char *path, nami_sink *s);
+
+/* Bring everything to disk, still under the temporary name; `summary` is told with the name, "5 tokens". Local. */
+nami_status nami_sink_end(nami_sink *s, const char *summary);
 
 /* Start a set of `tokens` tokens under a temporary name beside `path`. Local. */
 nami_status nami_sink_open(const char *path, int64_t tokens, int64_t vocabulary,

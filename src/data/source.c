@@ -21,7 +21,9 @@ struct nami_source {
     char *name;     /* for messages */
     int file;       /* descriptor; -1 when gz owns it */
     gzFile gz;      /* NULL: plain */
-    int64_t length; /* bytes, unpacked */
+    int64_t length; /* bytes, unpacked; -1: unknown */
+    int64_t packed; /* bytes of the file */
+    int64_t at;     /* bytes read */
     dev_t device;   /* identity of the file at `path` */
     ino_t inode;
 };
@@ -96,13 +98,17 @@ static nami_status measure_gz(nami_source *s, char *block)
     return NAMI_OK;
 }
 
-static nami_status open_gz(nami_source *s)
+static nami_status open_gz(nami_source *s, bool measure)
 {
     s->gz = gzdopen(s->file, "rb");
     if (!s->gz)
         return nami_fail(NAMI_EENV, "%s cannot be read by zlib", s->name);
     s->file = -1;
     gzbuffer(s->gz, 256 * 1024);
+    if (!measure) {
+        s->length = -1;
+        return NAMI_OK;
+    }
     char *block = nami_alloc(NAMI_MEM_DATA, BLOCK);
     nami_status status = measure_gz(s, block);
     nami_free(block);
@@ -162,7 +168,8 @@ static nami_status spool(nami_source *s, const char *directory)
     return status;
 }
 
-static nami_status prepare(nami_source *s, const char *path, const char *directory)
+static nami_status prepare(nami_source *s, const char *path, const char *directory,
+                           bool measure)
 {
     struct stat st;
     if (fstat(s->file, &st) != 0)
@@ -176,14 +183,16 @@ static nami_status prepare(nami_source *s, const char *path, const char *directo
         NAMI_TRY(spool(s, directory));
     else
         s->length = st.st_size;
+    s->packed = s->length;
     if (ends_in(path, ".gz")) {
         s->length = 0;
-        return open_gz(s);
+        return open_gz(s, measure);
     }
     return NAMI_OK;
 }
 
-nami_status nami_source_open(const char *path, const char *directory, nami_source **out)
+static nami_status open_source(const char *path, const char *directory, bool measure,
+                               nami_source **out)
 {
     bool standard = !strcmp(path, "-");
     *out = NULL;
@@ -195,13 +204,24 @@ nami_status nami_source_open(const char *path, const char *directory, nami_sourc
     nami_source *s = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *s);
     s->name = nami_strdup(standard ? "standard input" : path);
     s->file = file;
-    nami_status status = prepare(s, path, directory);
+    nami_status status = prepare(s, path, directory, measure);
     if (status != NAMI_OK) {
         nami_source_close(s);
         return status;
     }
     *out = s;
     return NAMI_OK;
+}
+
+nami_status nami_source_open(const char *path, const char *directory, nami_source **out)
+{
+    return open_source(path, directory, true, out);
+}
+
+nami_status nami_source_open_declared(const char *path, const char *directory,
+                                      nami_source **out)
+{
+    return open_source(path, directory, false, out);
 }
 
 void nami_source_close(nami_source *s)
@@ -232,11 +252,70 @@ int nami_source_is(const nami_source *s, const char *path)
     return stat(path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode;
 }
 
+nami_status nami_source_some(nami_source *s, void *data, size_t bytes, size_t *got)
+{
+    NAMI_TRY(read_some(s, data, bytes, got));
+    s->at += (int64_t)*got;
+    return NAMI_OK;
+}
+
 nami_status nami_source_read(nami_source *s, void *data, size_t bytes)
 {
     size_t got;
-    NAMI_TRY(read_some(s, data, bytes, &got));
+    NAMI_TRY(nami_source_some(s, data, bytes, &got));
     if (got < bytes)
         return nami_fail(NAMI_EINPUT, "%s got shorter while it was read", s->name);
+    return NAMI_OK;
+}
+
+/* Read at most `bytes` bytes and forget them. */
+static nami_status skip(nami_source *s, int64_t bytes, int64_t *skipped)
+{
+    char *block = nami_alloc(NAMI_MEM_DATA, BLOCK);
+    nami_status status = NAMI_OK;
+    size_t want = 1, got = 1;
+    *skipped = 0;
+    while (status == NAMI_OK && got == want && *skipped < bytes) {
+        want = bytes - *skipped < (int64_t)BLOCK ? (size_t)(bytes - *skipped) : BLOCK;
+        status = read_some(s, block, want, &got);
+        *skipped += (int64_t)got;
+    }
+    nami_free(block);
+    return status;
+}
+
+/* Bytes that follow in gzip data, at most `most` counted. */
+static nami_status count_gz(nami_source *s, int64_t most, int64_t *rest)
+{
+    NAMI_TRY(skip(s, most, rest));
+    if (gzdirect(s->gz))
+        return nami_fail(NAMI_EINPUT, "%s is not gzip data, though its name says so",
+                         s->name);
+    int64_t back;
+    if (gzrewind(s->gz) != 0)
+        return nami_fail(NAMI_EENV, "%s cannot be read a second time", s->name);
+    return skip(s, s->at, &back);
+}
+
+nami_status nami_source_expect(nami_source *s, int64_t bytes, const char *what)
+{
+    /* deflate packs 258 bytes into 2 bits at best (RFC 1951), about 1032 to 1 */
+    bool possible = !s->gz || bytes / 1040 <= s->packed;
+    int64_t rest = s->length - s->at;
+    if (s->gz && possible)
+        NAMI_TRY(count_gz(s, bytes < INT64_MAX ? bytes + 1 : bytes, &rest));
+    if (!possible)
+        return nami_fail(NAMI_EINPUT,
+                         "%s announces %s, more than its %lld bytes of gzip data can "
+                         "hold",
+                         s->name, what, (long long)s->packed);
+    if (rest != bytes)
+        return nami_fail(
+            NAMI_EINPUT,
+            "%s announces %s, which is %lld bytes, but holds %s%lld: it is "
+            "truncated or damaged",
+            s->name, what, (long long)bytes, s->gz && rest > bytes ? "at least " : "",
+            (long long)rest);
+    s->length = s->at + bytes;
     return NAMI_OK;
 }

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* inner.h - what the importers of data/ share. */
+#ifndef NAMI_DATA_INNER_H
+#define NAMI_DATA_INNER_H
+
+#include "data/import.h"
+
+/* The directory of the output, where pipes are copied to; freed with nami_free. Local. */
+char *nami_import_spool(const char *output);
+
+/* The inputs' last name components, for the attribute "source"; freed with nami_free. Local. */
+char *nami_import_names(const nami_import *im);
+
+#endif
