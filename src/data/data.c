@@ -87,8 +87,11 @@ static nami_status check_shape(nami_data *d)
     int64_t extent[4];
     NAMI_TRY(nami_store_shape(d->store, "/tokens", &type, &rank, extent));
     if (rank == -1)
-        return nami_fail(NAMI_EINPUT, "%s is not a data set: it has no array /tokens",
-                         d->path);
+        return nami_fail(
+            NAMI_EINPUT,
+            "%s is not a data set of tokens (of images, perhaps): it has no "
+            "array /tokens",
+            d->path);
     if (rank != 1 || (type != NAMI_STORE_U8 && type != NAMI_STORE_U16))
         return nami_fail(
             NAMI_EINPUT,

@@ -49,11 +49,12 @@ static nami_status read_header(nami_source *s, int dimensions, int64_t *extent)
     size_t bytes = 4 + 4 * (size_t)dimensions, got;
     const char *name = nami_source_name(s);
     NAMI_TRY(nami_source_some(s, p, bytes, &got));
+    if (got >= 4)
+        NAMI_TRY(check_magic(name, p, dimensions));
     if (got < bytes)
         return nami_fail(NAMI_EINPUT,
                          "%s has %d bytes, less than the %d of an IDX header", name,
                          (int)got, (int)bytes);
-    NAMI_TRY(check_magic(name, p, dimensions));
     int64_t all = 1;
     for (int i = 0; i < dimensions; i++) {
         extent[i] = big32(p + 4 + 4 * i);

@@ -62,6 +62,25 @@ expect 2 "split" "$nami" import text a.txt x.h5 --split 1.5
 expect 2 "unknown flag" "$nami" import text a.txt x.h5 --splitt 0.5
 [ ! -e x.h5 ] || { echo "x.h5 was made by a refused import"; failed=1; }
 
+# images: an IDX pair made by printf, exit codes and sentences
+printf '\0\0\010\003\0\0\0\2\0\0\0\1\0\0\0\3abcdef' >images
+printf '\0\0\010\001\0\0\0\2\0\1' >labels
+gzip -c images >images.gz
+expect 0 "i.h5: 2 images of 1 x 3, 1 channel, 2 classes" "$nami" import idx images labels i.h5
+expect 0 "i.h5: 2 images" sh -c "cat images | '$nami' import idx - labels i.h5 --classes 4"
+expect 0 "j-train.h5: 1 images" "$nami" import idx --split 0.5 images.gz labels j
+expect 2 "the order is IMAGES LABELS" "$nami" import idx labels images x.h5
+expect 2 "pairs" "$nami" import idx images x.h5
+expect 2 "truncated" sh -c "head -c 20 images >short && '$nami' import idx short labels x.h5"
+expect 2 "is not an IDX file" "$nami" import idx a.txt labels x.h5
+expect 2 "has 0 bytes" "$nami" import idx /dev/null labels x.h5
+expect 2 "not a multiple" "$nami" import cifar10 a.txt x.h5
+expect 2 "one a class" sh -c "mkdir -p empty && '$nami' import folder empty x.h5"
+expect 2 "no array /tokens" "$nami" baseline i.h5
+expect 2 "for tokens" "$nami" import idx images labels x.h5 --vocabulary 7
+expect 2 "for images" "$nami" import text a.txt x.h5 --size 7
+[ ! -e x.h5 ] || { echo "x.h5 was made by a refused import"; failed=1; }
+
 # a full disk: the limit of file sizes stands for it; the old set stays
 cp a.h5 old.h5
 expect 3 "" sh -c "ulimit -f 512; exec '$nami' import text aa.txt a.h5"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* test_fuzz.c - mutated inputs: an importer either refuses with a sentence or writes a sound set. */
-#include "data/files.h"
+#include "data/image_files.h"
 
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/rng.h"
+#include "data/decode.h"
 
 #define SECONDS 4.0 /* at most for one format */
 
@@ -170,6 +170,147 @@ static void test_set(void **state)
     assert_in_range(taken, trials < 200 ? 0 : 1, trials);
 }
 
+/* Mutated images beside sound labels, and the other way round. */
+static void test_idx(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(55);
+    double end = nami_now() + SECONDS;
+    char path[2][512], out[512];
+    uint8_t pixel[6 * 20] = {3}, label[6] = {0, 1, 2, 3, 0, 1};
+    size_t bytes[2];
+    unsigned char *file[2] = {idx(pixel, 6, 4, 5, &bytes[0]),
+                              idx(label, 6, 0, 0, &bytes[1])};
+    int trials = 0, taken = 0;
+    nami_test_path(out, "out.h5");
+    for (; trials < 1500 && nami_now() < end; trials++) {
+        dice d = {nami_mix(seed, (uint64_t)trials), 0};
+        for (int i = 0; i < 2; i++) {
+            unsigned char p[4096];
+            size_t size = bytes[i];
+            memcpy(p, file[i], size);
+            if (trials % 2 == i)
+                mutate(p, &size, &d);
+            (trials % 4 > 1 ? put_gz : put)(path[i],
+                                            trials % 4 > 1 ? "f.gz"
+                                            : i            ? "l"
+                                                           : "i",
+                                            p, size);
+            if (trials % 4 > 1) { /* one name a file */
+                char *to = nami_strf("%s%d.gz", path[i], i);
+                assert_int_equal(rename(path[i], to), 0);
+                snprintf(path[i], sizeof path[i], "%s", to);
+                nami_free(to);
+            }
+        }
+        nami_status status =
+            import_images(NAMI_IMPORT_IDX, path[0], path[1], out, trials % 3 ? 0 : 0.5);
+        nami_images *set;
+        if (status == NAMI_OK) {
+            taken++;
+            char half[512];
+            assert_ok(nami_images_open(
+                NULL, trials % 3 ? out : nami_test_path(half, "out-valid.h5"), &set));
+            nami_images_close(set);
+        } else if (status != NAMI_EINPUT || !*nami_fail_text()) {
+            fail_msg("trial %d: status %d: %s", trials, (int)status, nami_fail_text());
+        }
+        nami_fail_clear();
+    }
+    print_message("%d trials, %d taken\n", trials, taken);
+    assert_in_range(taken, trials < 200 ? 0 : 1, trials);
+    assert_int_equal(count_files("tmp"), 0);
+    nami_free(file[0]);
+    nami_free(file[1]);
+}
+
+#if defined NAMI_HAVE_PNG && defined NAMI_HAVE_JPEG
+/* A mutated picture is decoded or refused; nothing is left over. */
+static void test_pictures(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(56);
+    double end = nami_now() + SECONDS;
+    enum { H = 24, W = 20 };
+    uint8_t pixel[H * W * 3];
+    unsigned char *file[4];
+    size_t bytes[4];
+    int trials = 0, taken = 0;
+    for (int i = 0; i < H * W * 3; i++)
+        pixel[i] = (uint8_t)(i / 60 * 4 + i % 3 * 30);
+    file[0] = png(pixel, H, W, 3, &bytes[0]);
+    file[1] = png(pixel, H, W, 1, &bytes[1]);
+    file[2] = jpeg(pixel, H, W, 3, false, &bytes[2]);
+    file[3] = jpeg(pixel, H, W, 3, true, &bytes[3]);
+    for (; trials < 8000 && nami_now() < end; trials++) {
+        unsigned char p[4096];
+        dice d = {nami_mix(seed, (uint64_t)trials), 0};
+        size_t size = bytes[trials % 4];
+        nami_bitmap b;
+        assert_in_range(size, 1, 4000);
+        memcpy(p, file[trials % 4], size);
+        mutate(p, &size, &d);
+        nami_status status = nami_decode("x", p, size, trials % 3 ? 3 : 1, &b);
+        taken += status == NAMI_OK;
+        if (status != NAMI_OK &&
+            (status != NAMI_EINPUT || !*nami_fail_text() || b.pixel))
+            fail_msg("trial %d: status %d: %s", trials, (int)status, nami_fail_text());
+        nami_free(b.pixel);
+        nami_fail_clear();
+    }
+    print_message("%d trials, %d taken\n", trials, taken);
+    assert_in_range(taken, trials < 200 ? 0 : 1, trials);
+    for (int i = 0; i < 4; i++)
+        nami_free(file[i]);
+}
+#endif
+
+/* A mutated set of images is refused, or opens with the images it had. */
+static void test_image_set(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(57);
+    double end = nami_now() + SECONDS;
+    char in[2][512], out[512];
+    uint8_t pixel[6 * 20] = {3}, label[6] = {0, 1, 2, 3, 0, 1};
+    size_t bytes;
+    unsigned char *file = idx(pixel, 6, 4, 5, &bytes), valid[4096], p[4096];
+    put(in[0], "i", file, bytes);
+    nami_free(file);
+    file = idx(label, 6, 0, 0, &bytes);
+    put(in[1], "l", file, bytes);
+    nami_free(file);
+    nami_test_path(out, "set.h5");
+    assert_ok(import_images(NAMI_IMPORT_IDX, in[0], in[1], out, 0));
+    FILE *f = fopen(out, "rb");
+    size_t size = fread(valid, 1, sizeof valid, f);
+    fclose(f);
+    int trials = 0, taken = 0;
+    for (; trials < 1500 && nami_now() < end; trials++) {
+        nami_images *d;
+        dice roll_of = {nami_mix(seed, (uint64_t)trials), 0};
+        bytes = size;
+        memcpy(p, valid, size);
+        mutate(p, &bytes, &roll_of);
+        put(out, "set.h5", p, bytes);
+        nami_status status = nami_images_open(NULL, out, &d);
+        if (status == NAMI_OK && nami_images_facts(d)->samples == 6 &&
+            nami_images_facts(d)->height == 4) {
+            const uint8_t *got;
+            taken++;
+            assert_ok(nami_images_pixels(d, 0, &got));
+            assert_memory_equal(got, pixel, 20);
+            assert_int_equal(nami_images_label(d, 3), 3);
+        } else if (status != NAMI_OK && !*nami_fail_text()) {
+            fail_msg("trial %d: status %d without a sentence", trials, (int)status);
+        }
+        nami_images_close(status == NAMI_OK ? d : NULL);
+        nami_fail_clear();
+    }
+    print_message("%d trials, %d taken\n", trials, taken);
+    assert_in_range(taken, trials < 200 ? 0 : 1, trials);
+}
+
 int main(void)
 {
     nami_log_level(NAMI_WARNING);
@@ -178,6 +319,11 @@ int main(void)
         cmocka_unit_test(test_gz),
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_set),
+        cmocka_unit_test(test_idx),
+#if defined NAMI_HAVE_PNG && defined NAMI_HAVE_JPEG
+        cmocka_unit_test(test_pictures),
+#endif
+        cmocka_unit_test(test_image_set),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
