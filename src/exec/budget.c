@@ -34,7 +34,8 @@ nami_status nami_layout_budget(const nami_layout *l, const nami_model *m,
     nami_status status = nami_blueprint_make(l, m, o, b, &blueprint);
     for (int p = 0; status == NAMI_OK && p < l->train.place.positions; p++) {
         nami_share share;
-        status = nami_share_make(&blueprint, p, &share);
+        int largest = nami_layout_replicas(l, p) - 1; /* the last has most samples */
+        status = nami_share_make(&blueprint, p, largest, &share);
         if (status == NAMI_OK)
             describe(&share, &out[p]);
         nami_share_free(&share);

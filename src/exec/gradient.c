@@ -84,9 +84,9 @@ void nami_sums_expect(nami_exec *e)
     for (int i = 0; i < e->share.moves; i++) {
         const nami_share_move *m = &e->share.move[i];
         if (!m->sends)
-            e->exchanged[i] = nami_comm_receive(
-                e->config.comm, e->host_exchange + term_of(e, m)->at, bytes_of(e, m),
-                nami_exec_rank_of(e, m->peer), m->tag);
+            e->exchanged[i] =
+                nami_comm_receive(e->config.comm, e->host_exchange + term_of(e, m)->at,
+                                  bytes_of(e, m), m->peer, m->tag);
     }
 }
 
@@ -99,7 +99,7 @@ static void exchange_send(nami_exec *e, int local)
         if (m->sends && term_of(e, m)->local == local)
             e->exchanged[i] =
                 nami_comm_send(e->config.comm, e->host_gradient + term_of(e, m)->at,
-                               bytes_of(e, m), nami_exec_rank_of(e, m->peer), m->tag);
+                               bytes_of(e, m), m->peer, m->tag);
     }
 }
 
@@ -191,7 +191,7 @@ static void describe_exchange(const nami_exec *e, int number, nami_text *out)
     const nami_share_move *m = &e->share.move[number];
     nami_text_add(out, "the gradient of %s %s rank %d",
                   e->config.model->param[e->share.param[m->param].param].name,
-                  m->sends ? "to" : "from", nami_exec_rank_of(e, m->peer));
+                  m->sends ? "to" : "from", m->peer);
 }
 
 /* What the host changed or received goes to the device before launches to come. */

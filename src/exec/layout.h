@@ -13,12 +13,12 @@
 typedef struct nami_layout {
     nami_recipe recipe;
     nami_schedule train, evaluate; /* lowered and proven */
-    int replicas;                  /* D, R_s equal for all stages */
-    int partials;                  /* A gradient sums a step */
-    int *cut;                      /* [stages+1] first block of each stage */
-    int64_t batch;                 /* samples a step, over all replicas */
-    int64_t micro;                 /* B samples a micro-batch */
-    int64_t time;                  /* T tokens a sample */
+    int replicas; /* D with split = microbatch; else 1: the placement says how many ranks a position has */
+    int partials; /* A gradient sums a step */
+    int *cut;     /* [stages+1] first block of each stage */
+    int64_t batch;   /* samples a step, over all replicas */
+    int64_t micro;   /* B samples a micro-batch */
+    int64_t time;    /* T tokens a sample */
     nami_dtype act;  /* type of activations; bf16 keeps f32 master parameters */
     nami_dtype wide; /* type of parameters, gradients and optimiser state */
     bool recompute;
@@ -48,6 +48,35 @@ typedef struct nami_layout_request {
 nami_status nami_layout_make(const nami_layout_request *r, const nami_model *m,
                              nami_layout *out);
 
+/* --- who is who: ranks are numbered position by position, replica by replica (ranks.c; all Local) --- */
+
+int nami_layout_ranks(const nami_layout *l);
+int nami_layout_replicas(const nami_layout *l, int position); /* ranks of it, R */
+int nami_layout_replicas_most(const nami_layout *l);
+int nami_layout_rank(const nami_layout *l, int position, int replica);
+int nami_layout_position(const nami_layout *l, int rank);
+int nami_layout_replica(const nami_layout *l, int rank);
+
+/* Samples of a step that a rank works on: units 0 .. units - 1 of `micro` samples each; the first sample of unit u is
+ * number first + u * stride of the step. */
+typedef struct nami_layout_samples {
+    int64_t micro, first, stride;
+    int units;
+} nami_layout_samples;
+nami_layout_samples nami_layout_samples_of(const nami_layout *l, int position,
+                                           int replica);
+
+/* Values of [micro] samples that go between two ranks of different positions. */
+typedef struct nami_layout_part {
+    int rank;             /* the other end */
+    int64_t first, count; /* samples of the own micro-batch */
+} nami_layout_part;
+
+/* Who holds the samples of rank (position, replica) at `peer`: part [nami_layout_replicas(l, peer)]; returns how many,
+ * ascending. */
+int nami_layout_parts(const nami_layout *l, int position, int replica, int peer,
+                      nami_layout_part *part);
+
 /* Elements of the largest boundary between two stages, of one sample and all its token slices; 0: one stage. Local. */
 int64_t nami_layout_crossing(const nami_layout *l, const nami_model *m);
 
@@ -64,7 +93,7 @@ bool nami_layout_exact(const nami_layout *l, char buf[256]);
 nami_status nami_layout_cut(const nami_model *m, int64_t time, const nami_place *place,
                             int *cut);
 
-/* Bytes of one position, by tag, exactly as the executor will ask for them; and what a table shows. */
+/* Bytes of one rank of a position, the one with most samples, by tag, exactly as the executor will ask for them; and what a table shows. */
 typedef struct nami_budget {
     size_t bytes[NAMI_MEM_TAGS];
     size_t total;

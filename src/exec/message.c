@@ -6,18 +6,35 @@
  */
 #include "exec/state.h"
 
-/* A stage's input comes in by RECV_F and its gradient leaves by SEND_B; the other two are of its output. */
+/* Bytes of the own micro-batch. A stage's input comes in by RECV_F and its gradient leaves by SEND_B; the other two are
+ * of its output. */
 static size_t bytes_of(const nami_exec *e, const nami_message *m)
 {
     const bool input = m->action.kind == NAMI_RECV_F || m->action.kind == NAMI_SEND_B;
     return e->share.crossing[m->action.stage + (input ? 0 : 1)];
 }
 
-static void post_send(nami_exec *e, nami_message *m)
+/* Post one message for each rank that holds some of the samples. */
+static void post(nami_exec *e, nami_message *m, bool sends)
 {
-    m->request =
-        nami_comm_send(e->config.comm, m->host, bytes_of(e, m), m->rank, m->tag);
-    m->transit = NAMI_SENT;
+    nami_comm *c = e->config.comm;
+    const size_t sample = bytes_of(e, m) / (size_t)e->share.samples.micro;
+    for (int i = 0; i < m->parts; i++) {
+        const nami_layout_part *part = &m->part[i];
+        char *at = (char *)m->host + (size_t)part->first * sample;
+        const size_t bytes = (size_t)part->count * sample;
+        m->request[i] = sends ? nami_comm_send(c, at, bytes, part->rank, m->tag)
+                              : nami_comm_receive(c, at, bytes, part->rank, m->tag);
+    }
+    m->transit = sends ? NAMI_SENT : NAMI_EXPECTED;
+}
+
+static bool posted_done(nami_exec *e, nami_message *m)
+{
+    bool done = true;
+    for (int i = 0; i < m->parts; i++)
+        done = nami_comm_done(e->config.comm, &m->request[i]) && done;
+    return done;
 }
 
 void nami_message_start(nami_exec *e, const nami_task *task, int b)
@@ -25,14 +42,13 @@ void nami_message_start(nami_exec *e, const nami_task *task, int b)
     nami_message *m = &e->message[b];
     NAMI_CHECK(m->transit == NAMI_AT_REST);
     m->action = task->action;
-    m->rank = nami_exec_rank_of(e, task->peer);
+    m->part = e->share.part + (size_t)task->peer * (size_t)e->share.parts_most;
+    m->parts = e->share.parts[task->peer];
     m->tag = task->tag;
     if (nami_semantics_of(task->action.kind)->receives) {
-        m->request =
-            nami_comm_receive(e->config.comm, m->host, bytes_of(e, m), m->rank, m->tag);
-        m->transit = NAMI_EXPECTED;
+        post(e, m, false);
     } else if (m->host == m->data) {
-        post_send(e, m);
+        post(e, m, true);
     } else {
         nami_backend_after(e->config.backend, NAMI_LANE_OUT, m->busy);
         m->event = nami_backend_copy(e->config.backend, NAMI_LANE_OUT, m->host, m->data,
@@ -58,10 +74,10 @@ static bool advance(nami_exec *e, int b)
     nami_message *m = &e->message[b];
     nami_backend *backend = e->config.backend;
     if (m->transit == NAMI_LEAVING && nami_backend_done(backend, m->event))
-        post_send(e, m);
-    if (m->transit == NAMI_SENT && nami_comm_done(e->config.comm, &m->request))
+        post(e, m, true);
+    if (m->transit == NAMI_SENT && posted_done(e, m))
         m->transit = NAMI_AT_REST;
-    if (m->transit == NAMI_EXPECTED && nami_comm_done(e->config.comm, &m->request))
+    if (m->transit == NAMI_EXPECTED && posted_done(e, m))
         m->transit = m->host == m->data ? NAMI_AT_REST : NAMI_ARRIVED;
     if (m->transit == NAMI_ARRIVED)
         enter(e, m);
@@ -85,7 +101,10 @@ static void describe(const nami_exec *e, int b, nami_text *out)
                   m->action.unit);
     if (m->action.slice > 0)
         nami_text_add(out, "/%d", m->action.slice);
-    nami_text_add(out, " %s rank %d", is->receives ? "from" : "to", m->rank);
+    int late = 0; /* the first part that is not there */
+    while (late + 1 < m->parts && m->request[late] == 0)
+        late++;
+    nami_text_add(out, " %s rank %d", is->receives ? "from" : "to", m->part[late].rank);
 }
 
 void nami_message_wait(nami_exec *e, int b)

@@ -78,6 +78,8 @@ static void make_tables(nami_exec *e)
     e->pointer = nami_calloc(NAMI_MEM_OTHER, 2 * (size_t)most, sizeof *e->pointer);
     e->message =
         nami_calloc(NAMI_MEM_OTHER, (size_t)s->buffers + 1, sizeof *e->message);
+    e->requests = nami_calloc(NAMI_MEM_OTHER, (size_t)(s->buffers * s->parts_most) + 1,
+                              sizeof *e->requests);
     e->sums = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->sums);
     e->order = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->order);
     e->kernels = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->kernels);
@@ -88,6 +90,7 @@ static void make_tables(nami_exec *e)
     for (int b = 0; b < s->buffers; b++) {
         e->message[b].data = e->boundary + (size_t)b * s->boundary;
         e->message[b].host = e->host_boundary + (size_t)b * s->boundary;
+        e->message[b].request = e->requests + (size_t)b * (size_t)s->parts_most;
     }
 }
 
@@ -95,6 +98,7 @@ static void free_tables(nami_exec *e)
 {
     nami_free(e->pointer);
     nami_free(e->message);
+    nami_free(e->requests);
     nami_free(e->sums);
     nami_free(e->order);
     nami_free(e->kernels);
@@ -201,14 +205,16 @@ static nami_status set_up(nami_exec *e)
 {
     const nami_exec_config *c = &e->config;
     size_t before[NAMI_MEM_TAGS];
-    int ranks = c->layout->train.place.positions * c->layout->replicas;
+    int ranks = nami_layout_ranks(c->layout);
     if (nami_comm_size(c->comm) != ranks)
         return nami_fail(NAMI_EINPUT, "the layout is for %d ranks, but there are %d",
                          ranks, nami_comm_size(c->comm));
+    e->position = nami_layout_position(c->layout, e->rank);
+    e->replica = nami_layout_replica(c->layout, e->rank);
     NAMI_TRY(
         nami_blueprint_make(c->layout, c->model, c->optim, c->backend, &e->blueprint));
     NAMI_TRY(check_tags(e));
-    NAMI_TRY(nami_share_make(&e->blueprint, e->position, &e->share));
+    NAMI_TRY(nami_share_make(&e->blueprint, e->position, e->replica, &e->share));
     for (int t = 0; t < NAMI_MEM_TAGS; t++)
         before[t] = nami_memory_now((nami_tag)t);
     allocate(e);
@@ -220,17 +226,25 @@ static nami_status set_up(nami_exec *e)
     return NAMI_OK;
 }
 
+/* Of the position's ranks, where there are several. */
+static nami_status open_reducer(nami_exec *e)
+{
+    const nami_layout *l = e->config.layout;
+    bool several = nami_layout_replicas(l, e->position) > 1;
+    if (nami_layout_replicas_most(l) == 1)
+        return NAMI_OK;
+    return nami_reducer_open(e->config.comm, several ? e->position : -1, BUCKET, 0,
+                             &e->reducer);
+}
+
 nami_status nami_exec_new(const nami_exec_config *config, nami_exec **out)
 {
     nami_exec *e = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *e);
-    int D = config->layout->replicas;
     e->config = *config;
     e->rank = nami_comm_rank(config->comm);
-    e->position = e->rank / D;
-    e->replica = e->rank % D;
     nami_status status = nami_comm_settle(config->comm, set_up(e));
-    if (status == NAMI_OK && D > 1)
-        status = nami_reducer_open(config->comm, e->position, BUCKET, 0, &e->reducer);
+    if (status == NAMI_OK)
+        status = open_reducer(e);
     if (status != NAMI_OK) {
         nami_exec_free(e);
         e = NULL;

@@ -24,11 +24,12 @@ int nami_share_levels(int leaves)
 
 /* --- what all positions have in common --- */
 
-static nami_status stage_graph(const nami_blueprint *p, int stage, nami_graph **out)
+static nami_status stage_graph(const nami_blueprint *p, int stage, int64_t micro,
+                               nami_graph **out)
 {
     const nami_layout *l = p->layout;
     return nami_model_graph_sliced(p->model, l->cut[stage], l->cut[stage + 1],
-                                   p->backend, l->act, l->micro, l->time,
+                                   p->backend, l->act, micro, l->time,
                                    nami_layout_slices(l), out);
 }
 
@@ -38,7 +39,7 @@ static nami_status find_uses(nami_blueprint *p)
     const nami_place *place = &p->layout->train.place;
     for (int s = 0; s < place->stages; s++) {
         nami_graph *g = NULL;
-        NAMI_TRY(stage_graph(p, s, &g));
+        NAMI_TRY(stage_graph(p, s, p->layout->micro, &g));
         int n = nami_graph_uses(g);
         p->use =
             nami_realloc(NAMI_MEM_OTHER, p->use,
@@ -177,6 +178,22 @@ static void move_add(nami_share *s, int param, int term, int peer)
     };
 }
 
+/* A sum that position `peer` waits for: its replicas take turns in asking those of this position. */
+static void moves_to(nami_share *s, int param, int term, int peer)
+{
+    const nami_layout *l = s->blueprint->layout;
+    int own = nami_layout_replicas(l, s->position);
+    for (int r = s->replica; r < nami_layout_replicas(l, peer); r += own)
+        move_add(s, param, term, nami_layout_rank(l, peer, r));
+}
+
+static void move_from(nami_share *s, int param, int term, int peer)
+{
+    const nami_layout *l = s->blueprint->layout;
+    int r = s->replica % nami_layout_replicas(l, peer);
+    move_add(s, param, term, nami_layout_rank(l, peer, r));
+}
+
 /* Each sum made here goes once to every other position that holds the parameter; each of theirs comes here. */
 static void param_moves(nami_share *s, int param)
 {
@@ -184,14 +201,14 @@ static void param_moves(nami_share *s, int param)
     const nami_share_use *use = s->blueprint->use;
     for (int t = 0; t < h->terms; t++) {
         if (h->term[t].local < 0)
-            move_add(s, param, t, use[h->term[t].use].position);
+            move_from(s, param, t, use[h->term[t].use].position);
         for (int o = 0; h->term[t].local >= 0 && o < h->terms; o++) {
             int peer = use[h->term[o].use].position;
             bool known = h->term[o].local >= 0;
             for (int i = 0; i < o; i++)
                 known = known || use[h->term[i].use].position == peer;
             if (!known)
-                move_add(s, param, t, peer);
+                moves_to(s, param, t, peer);
         }
     }
 }
@@ -210,8 +227,8 @@ static nami_status stage_plan(nami_share *s, int local)
     nami_share_stage *t = &s->stage[local];
     t->stage = s->train->stage[local];
     t->copy = s->train->copy[local];
-    NAMI_TRY(stage_graph(p, t->stage, &t->train));
-    NAMI_TRY(stage_graph(p, t->stage, &t->evaluate));
+    NAMI_TRY(stage_graph(p, t->stage, s->samples.micro, &t->train));
+    NAMI_TRY(stage_graph(p, t->stage, s->samples.micro, &t->evaluate));
     NAMI_TRY(
         nami_graph_plan(t->train, true, s->train->split[local], p->layout->recompute));
     NAMI_TRY(nami_graph_plan(t->evaluate, false, false, false));
@@ -240,7 +257,7 @@ static void find_crossings(nami_share *s)
     const int stages = l->train.place.stages;
     s->crossing = nami_calloc(NAMI_MEM_OTHER, (size_t)stages + 1, sizeof *s->crossing);
     for (int i = 1; i < stages; i++) {
-        s->crossing[i] = (size_t)l->micro *
+        s->crossing[i] = (size_t)s->samples.micro *
                          (size_t)nami_model_boundary(s->blueprint->model, l->cut[i],
                                                      l->time / nami_layout_slices(l)) *
                          nami_dtype_size(l->act);
@@ -248,12 +265,25 @@ static void find_crossings(nami_share *s)
     }
 }
 
+static void find_parts(nami_share *s)
+{
+    const nami_layout *l = s->blueprint->layout;
+    const int positions = l->train.place.positions;
+    s->parts_most = nami_layout_replicas_most(l);
+    s->parts = nami_calloc(NAMI_MEM_OTHER, (size_t)positions, sizeof *s->parts);
+    s->part = nami_calloc(NAMI_MEM_OTHER, (size_t)(positions * s->parts_most),
+                          sizeof *s->part);
+    for (int p = 0; p < positions; p++)
+        s->parts[p] = nami_layout_parts(l, s->position, s->replica, p,
+                                        s->part + (size_t)p * s->parts_most);
+}
+
 /* Samples, losses and messages. */
 static void outer_memory(nami_share *s)
 {
     const nami_layout *l = s->blueprint->layout;
     const nami_place *place = &l->train.place;
-    size_t samples = (size_t)(l->batch / l->replicas);
+    size_t samples = (size_t)(s->samples.units * s->samples.micro);
     size_t slices = (size_t)nami_layout_slices(l);
     s->sample = nami_model_sample_of(s->blueprint->model, l->time);
     size_t words = samples * (size_t)s->sample.words * sizeof(int32_t);
@@ -267,14 +297,15 @@ static void outer_memory(nami_share *s)
         }
     }
     if (slices > 1 && s->tokens + s->targets > 0)
-        s->arrange = (size_t)l->micro * (size_t)l->time * sizeof(int32_t);
+        s->arrange = (size_t)s->samples.micro * (size_t)l->time * sizeof(int32_t);
     find_crossings(s);
+    find_parts(s);
     s->squares = (size_t)s->params * sizeof(double);
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
                                                           : s->evaluate->buffers;
-    s->merge =
-        ((size_t)l->batch + (size_t)s->blueprint->model->params + (size_t)l->replicas) *
-        sizeof(double);
+    s->merge = ((size_t)l->batch + (size_t)s->blueprint->model->params +
+                nami_layout_replicas_most(l)) *
+               sizeof(double);
 }
 
 /* Bytes by tag, exactly as new.c asks for them. A device's memory is mirrored on the host where MPI, I/O
@@ -295,10 +326,14 @@ static void count_bytes(nami_share *s)
     s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets) + s->arrange;
 }
 
-nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *out)
+nami_status nami_share_make(const nami_blueprint *p, int position, int replica,
+                            nami_share *out)
 {
-    *out = (nami_share){.blueprint = p, .position = position};
     const nami_layout *l = p->layout;
+    *out = (nami_share){.blueprint = p,
+                        .position = position,
+                        .replica = replica,
+                        .samples = nami_layout_samples_of(l, position, replica)};
     out->train = &p->train[position];
     out->evaluate = &p->evaluate[position];
     out->stages = out->train->stages;
@@ -336,5 +371,7 @@ void nami_share_free(nami_share *s)
     nami_free(s->param);
     nami_free(s->move);
     nami_free(s->crossing);
+    nami_free(s->part);
+    nami_free(s->parts);
     *s = (nami_share){0};
 }

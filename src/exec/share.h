@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* share.h - what one position of a layout consists of, before a byte of it is allocated.
+/* share.h - what one rank of a layout consists of, before a byte of it is allocated.
  *
  * The budget prints the sizes of a share, the executor allocates by them: one computation, so that
  * predicted and allocated bytes are the same.
@@ -55,7 +55,7 @@ typedef struct nami_share_term {
 typedef struct nami_share_move {
     int param; /* index into nami_share.param */
     int term;  /* of that parameter */
-    int peer;  /* position */
+    int peer;  /* rank */
     int tag;
     bool sends;
 } nami_share_move;
@@ -90,7 +90,8 @@ typedef struct nami_share_stage {
 
 typedef struct nami_share {
     const nami_blueprint *blueprint;
-    int position;
+    int position, replica;
+    nami_layout_samples samples;
     int stages, params;
     nami_share_stage *stage; /* [stages] in the order of the routes */
     nami_share_param *param; /* [params] in the order of their first use here */
@@ -108,6 +109,10 @@ typedef struct nami_share {
     size_t boundary; /* bytes of one message buffer: of the largest boundary */
     size_t *
         crossing; /* [stages of the model + 1] bytes of a message into each stage; the ends unused */
+    nami_layout_part
+        *part;  /* [positions][parts_most] who holds the own samples there */
+    int *parts; /* [positions] */
+    int parts_most;
     nami_model_sample sample;
     int buffers; /* message buffers */
     size_t tokens, targets,
@@ -124,8 +129,9 @@ nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
                                 nami_blueprint *out);
 void nami_blueprint_free(nami_blueprint *p);
 
-/* The share of `position`; borrows the blueprint. Local. Freed with nami_share_free, also after a failure. */
-nami_status nami_share_make(const nami_blueprint *p, int position, nami_share *out);
+/* The share of a replica of `position`; borrows the blueprint. Local. Freed with nami_share_free, also after a failure. */
+nami_status nami_share_make(const nami_blueprint *p, int position, int replica,
+                            nami_share *out);
 void nami_share_free(nami_share *s);
 
 /* Partial sums that one stage makes in a step: with several copies of the model each adds its own micro-batches

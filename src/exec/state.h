@@ -23,11 +23,13 @@ typedef struct nami_message {
     void *data; /* [boundary bytes] memory of the backend */
     void *host; /* where MPI reads and writes; data itself on a host backend */
     nami_transit transit;
-    nami_request request;
+    nami_request *request;        /* [share.parts_most] */
+    const nami_layout_part *part; /* [parts] its other ends */
+    int parts;
     nami_event busy;    /* the last launches that read or write data */
     nami_event event;   /* LEAVING: the copy; ENTERING: a mark behind it */
     nami_action action; /* the last send or receive */
-    int rank, tag;      /* its other end */
+    int tag;
 } nami_message;
 
 typedef enum nami_sums_state {
@@ -83,8 +85,9 @@ struct nami_exec {
     double *host_losses, *host_squares;
     char *host_boundary, *host_gradient, *host_exchange;
 
-    nami_message *message; /* [buffers] */
-    nami_sums *sums;       /* [stages] */
+    nami_message *message;  /* [buffers] */
+    nami_request *requests; /* [buffers][share.parts_most] */
+    nami_sums *sums;        /* [stages] */
     int *order; /* [stages] in which their REDUCEs were reached in this step */
     int reached, started; /* of order: entries; whose sum over replicas has started */
     void **pointer;       /* [2 * uses of the largest stage] of the call under way */
@@ -210,12 +213,7 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task);
 static inline int64_t
 nami_exec_samples(const nami_exec *e) /* of this replica and step */
 {
-    return e->config.layout->batch / e->config.layout->replicas;
-}
-
-static inline int nami_exec_rank_of(const nami_exec *e, int position)
-{
-    return position * e->config.layout->replicas + e->replica;
+    return e->share.samples.units * e->share.samples.micro;
 }
 
 #endif

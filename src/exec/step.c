@@ -20,10 +20,12 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
     if (task == NULL)
         return c;
     const nami_layout *l = e->config.layout;
-    int64_t first = task->action.unit * l->micro, slice = task->action.slice;
+    const nami_layout_samples *own = &e->share.samples;
+    int64_t first = task->action.unit * own->micro, slice = task->action.slice;
     int64_t slices = nami_layout_slices(l);
     const nami_model_sample *s = &e->share.sample;
-    int64_t piece = first * slices + slice * l->micro; /* of the step's token slices */
+    int64_t piece =
+        first * slices + slice * own->micro; /* of the step's token slices */
     c.input = task->in >= 0 ? e->message[task->in].data : NULL;
     if (t->stage == 0)
         c.input = e->tokens + piece * (s->words / slices);
@@ -40,7 +42,7 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
         c.held = e->activation + t->held_at + (size_t)task->held * t->held;
     c.seed = e->config.seed;
     c.step = e->step;
-    c.first_sample = e->replica * nami_exec_samples(e) + first;
+    c.first_sample = own->first + task->action.unit * own->stride;
     c.scale = e->scale;
     c.slice = task->action.slice;
     c.stride = t->kept;
@@ -155,35 +157,51 @@ static void arrange(nami_exec *e, int32_t *words)
 {
     const nami_layout *l = e->config.layout;
     int64_t slices = nami_layout_slices(l), each = l->time / slices;
-    int64_t all = nami_exec_samples(e) * l->time, some = l->micro * l->time;
+    int64_t micro = e->share.samples.micro;
+    int64_t all = nami_exec_samples(e) * l->time, some = micro * l->time;
     if (slices == 1 || words == NULL)
         return;
     for (int32_t *w = words; w < words + all; w += some) {
         memcpy(e->arranging, w, e->share.arrange);
-        for (int64_t i = 0; i < l->micro; i++)
+        for (int64_t i = 0; i < micro; i++)
             for (int64_t k = 0; k < slices; k++)
-                memcpy(w + (k * l->micro + i) * each,
+                memcpy(w + (k * micro + i) * each,
                        e->arranging + i * l->time + k * each, (size_t)each * sizeof *w);
     }
 }
 
-/* Fill the samples of this replica; those from `samples` on are padding that does not count. */
+/* Fill `count` samples, the `at`-th of this replica and `first`-th of the step on; those from `samples` on are padding
+ * that does not count. */
+static nami_status read_range(nami_exec *e, int64_t number, int64_t at, int64_t first,
+                              int64_t count, int64_t samples,
+                              const nami_exec_source *source)
+{
+    const nami_model_sample *s = &e->share.sample;
+    int32_t *token = e->host_tokens ? e->host_tokens + at * s->words : NULL;
+    int32_t *target = e->host_targets ? e->host_targets + at * s->targets : NULL;
+    int64_t real = samples - first < count ? samples - first : count;
+    real = real > 0 ? real : 0;
+    if (real > 0)
+        NAMI_TRY(source->read(source->context, number, first, real, token, target));
+    for (int64_t i = real * s->words; i < count * s->words && token; i++)
+        token[i] = 0;
+    for (int64_t i = real * s->targets; i < count * s->targets && target; i++)
+        target[i] = -1;
+    return NAMI_OK;
+}
+
+/* Fill the samples of this replica: of a step at once where they follow each other. */
 static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
                                 const nami_exec_source *source)
 {
-    int64_t own = nami_exec_samples(e), first = e->replica * own;
-    const nami_model_sample *s = &e->share.sample;
-    int64_t real = samples - first < own ? samples - first : own;
-    real = real > 0 ? real : 0;
+    const nami_layout_samples *own = &e->share.samples;
+    int ranges = own->micro == own->stride ? 1 : own->units;
+    int64_t each = nami_exec_samples(e) / ranges;
     nami_exec_finish_lane(
         e); /* nothing reads the samples of the step before any more */
-    if (real > 0)
-        NAMI_TRY(source->read(source->context, number, first, real, e->host_tokens,
-                              e->host_targets));
-    for (int64_t i = real * s->words; i < own * s->words && e->host_tokens; i++)
-        e->host_tokens[i] = 0;
-    for (int64_t i = real * s->targets; i < own * s->targets && e->host_targets; i++)
-        e->host_targets[i] = -1;
+    for (int i = 0; i < ranges; i++)
+        NAMI_TRY(read_range(e, number, i * each, own->first + i * own->stride, each,
+                            samples, source));
     arrange(e, e->host_tokens);
     arrange(e, e->host_targets);
     if (e->tokens != e->host_tokens)

@@ -25,7 +25,8 @@ void nami_counts_start(nami_exec *e)
 {
     const nami_layout *l = e->config.layout;
     double *count = counts_of(e);
-    for (int r = 0; r < l->replicas; r++)
+    int replicas = nami_layout_replicas_most(l);
+    for (int r = 0; r < replicas; r++)
         count[r] = 0;
     int64_t words = nami_exec_samples(e) * e->share.sample.targets;
     /* each copy of the model has a last stage, and all of the targets there */
@@ -33,7 +34,7 @@ void nami_counts_start(nami_exec *e)
         nami_place_of(&l->train.place, 0, l->train.place.stages - 1) == e->position;
     for (int64_t i = 0; counts && i < words; i++)
         count[e->replica] += e->host_targets[i] >= 0;
-    e->counting = nami_comm_merge(e->config.comm, count, l->replicas);
+    e->counting = nami_comm_merge(e->config.comm, count, replicas);
 }
 
 static bool counts_ready(nami_exec *e, int number)
@@ -55,7 +56,7 @@ void nami_counts_wait(nami_exec *e)
                                       .describe = describe_counts,
                                       .phase = NAMI_PHASE_WAIT});
     double sum = 0;
-    for (int r = 0; r < e->config.layout->replicas; r++)
+    for (int r = 0; r < nami_layout_replicas_most(e->config.layout); r++)
         sum += counts_of(e)[r];
     e->result.tokens = (int64_t)sum;
     e->scale = sum > 0 ? 1 / sum : 0;
@@ -98,7 +99,7 @@ static void fetch(nami_exec *e)
 /* The loss of sample `i` of this replica, summed over its token slices. */
 static double loss_of(const nami_exec *e, int64_t i)
 {
-    int64_t micro = e->config.layout->micro,
+    int64_t micro = e->share.samples.micro,
             slices = nami_layout_slices(e->config.layout);
     const double *first = e->host_losses + i / micro * slices * micro + i % micro;
     double sum = first[0];
@@ -110,9 +111,9 @@ static double loss_of(const nami_exec *e, int64_t i)
 /* What this rank has to tell the others. */
 static void put(nami_exec *e)
 {
-    int64_t samples = nami_exec_samples(e), first = e->replica * samples;
-    for (int64_t i = 0; e->share.losses > 0 && i < samples; i++)
-        e->merge[first + i] = loss_of(e, i);
+    const nami_layout_samples *s = &e->share.samples;
+    for (int64_t i = 0; e->share.losses > 0 && i < nami_exec_samples(e); i++)
+        e->merge[s->first + i / s->micro * s->stride + i % s->micro] = loss_of(e, i);
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
         if (gives_squares(e, h))
@@ -191,17 +192,18 @@ void nami_exec_settle(nami_exec *e)
 
 /* --- optimiser --- */
 
-/* w moves towards the mean of what the micro-batches added: w = (1 - momentum) w + momentum g / M. */
+/* w moves towards the mean of what micro-batches (of every replica) added: w = (1 - momentum) w + momentum g / n. */
 static void update_statistic(nami_exec *e, int i)
 {
     const nami_layout *l = e->config.layout;
     const nami_share_param *h = &e->share.param[i];
     nami_backend *b = e->config.backend;
-    nami_arg_vector mean = {.wide = l->wide,
-                            .count = h->count,
-                            .a = nami_sums_of(e, i),
-                            .s = NAMI_MODEL_MOMENTUM * (double)l->micro /
-                                 (double)l->batch};
+    nami_arg_vector mean = {
+        .wide = l->wide,
+        .count = h->count,
+        .a = nami_sums_of(e, i),
+        .s = NAMI_MODEL_MOMENTUM /
+             (double)(e->share.samples.units * nami_layout_replicas(l, e->position))};
     nami_arg_vector old = {.wide = l->wide,
                            .count = h->count,
                            .a = e->parameter + h->at,

@@ -79,7 +79,7 @@ static void compare_param(pair *p, int i, const float *layout, int from, int64_t
     if (p->out->param_step)
         return;
     p->out->param_step = step;
-    p->out->position = from / p->layout.layout.replicas;
+    p->out->position = nami_layout_position(&p->layout.layout, from);
     snprintf(p->out->param, sizeof p->out->param, "%s", param->name);
 }
 

@@ -31,13 +31,18 @@ static int compare(const void *a, const void *b)
 /* When each value of a boundary was made. */
 typedef struct made {
     const nami_timeline *timeline;
+    const nami_layout *layout;
     const nami_place *place;
-    int replicas, units;
-    double *end; /* [replicas][2: output, gradient of the input][stages][units] */
+    int units;
+    double
+        *end; /* [layout.replicas][2: output, gradient of the input][stages][units] */
 } made;
 
-static double *end_of(const made *m, int replica, bool gradient, int stage, int unit)
+/* Replicas that split samples share a value: it is made when the last of them has made its part. */
+static double *end_of(const made *m, int rank, bool gradient, int stage, int unit)
 {
+    const int replica =
+        m->layout->replicas > 1 ? nami_layout_replica(m->layout, rank) : 0;
     const int64_t row = ((int64_t)replica * 2 + gradient) * m->place->stages + stage;
     return &m->end[row * m->units + unit];
 }
@@ -58,9 +63,10 @@ static void note_ends(const made *m)
         for (int64_t i = next_of(t, r, 0); i < t->count[r]; i = next_of(t, r, i + 1)) {
             const nami_span *s = &t->span[r][i];
             const int kind = s->action.kind;
-            if (kind == NAMI_F || kind == NAMI_B || kind == NAMI_BI)
-                *end_of(m, r % m->replicas, kind != NAMI_F, s->action.stage,
-                        s->action.unit) = s->end;
+            if (kind != NAMI_F && kind != NAMI_B && kind != NAMI_BI)
+                continue;
+            double *end = end_of(m, r, kind != NAMI_F, s->action.stage, s->action.unit);
+            *end = fmax(*end, s->end);
         }
 }
 
@@ -74,7 +80,7 @@ static double came_from(const made *m, int rank, nami_action a)
     if (nami_place_of(m->place, a.copy, stage) ==
         nami_place_of(m->place, a.copy, a.stage))
         return NAN;
-    return *end_of(m, rank % m->replicas, back, stage, a.unit);
+    return *end_of(m, rank, back, stage, a.unit);
 }
 
 /* Delays of the messages that rank `r` waited for, into delay[]; how many. */
@@ -93,14 +99,13 @@ static int64_t delays_of(const made *m, int r, double *delay)
     return count;
 }
 
-double nami_gap_hop(const nami_timeline *measured, const nami_place *place,
-                    int replicas)
+double nami_gap_hop(const nami_timeline *measured, const nami_layout *l)
 {
     made m = {.timeline = measured,
-              .place = place,
-              .replicas = replicas,
+              .layout = l,
+              .place = &l->train.place,
               .units = most_units(measured)};
-    const int64_t cells = (int64_t)replicas * 2 * place->stages * m.units;
+    const int64_t cells = (int64_t)l->replicas * 2 * m.place->stages * m.units;
     int64_t spans = 0, count = 0;
     for (int r = 0; r < measured->positions; r++)
         spans += measured->count[r];
@@ -135,14 +140,14 @@ static void insert(nami_gap out[NAMI_GAPS], int *count, nami_gap gap)
 }
 
 int nami_gap_largest(const nami_timeline *measured, const nami_timeline *predicted,
-                     int replicas, nami_gap out[NAMI_GAPS])
+                     const nami_layout *l, nami_gap out[NAMI_GAPS])
 {
     double first[2], last[2];
     int count = 0;
     nami_timeline_range(measured, &first[0], &last[0]);
     nami_timeline_range(predicted, &first[1], &last[1]);
     for (int r = 0; r < measured->positions; r++) {
-        const int p = r / replicas;
+        const int p = nami_layout_position(l, r);
         double free_since[2] = {first[0], first[1]};
         int64_t i = next_of(measured, r, 0), k = next_of(predicted, p, 0);
         for (; i < measured->count[r] && k < predicted->count[p];

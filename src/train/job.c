@@ -7,12 +7,12 @@
 
 int nami_job_position(const nami_job *job)
 {
-    return nami_comm_rank(job->comm) / job->layout.replicas;
+    return nami_layout_position(&job->layout, nami_comm_rank(job->comm));
 }
 
 int nami_job_replica(const nami_job *job)
 {
-    return nami_comm_rank(job->comm) % job->layout.replicas;
+    return nami_layout_replica(&job->layout, nami_comm_rank(job->comm));
 }
 
 static int ranks_of_node(const nami_job *job)

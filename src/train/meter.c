@@ -75,7 +75,7 @@ static double measure_hop(nami_job *job)
 {
     nami_comm *c = job->comm;
     const nami_layout *l = &job->layout;
-    int position = nami_job_position(job), d = l->replicas;
+    int position = nami_job_position(job), replica = nami_job_replica(job);
     size_t bytes = (size_t)(l->micro * nami_layout_crossing(l, job->model)) *
                    nami_dtype_size(l->act);
     void *data = nami_calloc(NAMI_MEM_OTHER, 1, bytes);
@@ -84,9 +84,10 @@ static double measure_hop(nami_job *job)
         bool first = position % 2 == phase;
         int other = first ? position + 1 : position - 1;
         nami_comm_barrier(c);
-        if (other >= 0 && other < l->recipe.positions)
-            worst = fmax(worst, ping(c, data, bytes, other * d + nami_job_replica(job),
-                                     first, 10));
+        if (other >= 0 && other < l->recipe.positions &&
+            replica < nami_layout_replicas(l, other))
+            worst = fmax(worst, ping(c, data, bytes,
+                                     nami_layout_rank(l, other, replica), first, 10));
     }
     nami_free(data);
     return nami_comm_max(c, worst);
@@ -276,7 +277,7 @@ void nami_meter_timeline(nami_meter *m, nami_job *job, nami_timeline *out)
             out->span[r][i] = to_span(&all[(size_t)r * (size_t)most + (size_t)i], zero);
     }
     if (nami_comm_rank(c) == 0)
-        m->step_hop = nami_gap_hop(out, &job->layout.train.place, job->layout.replicas);
+        m->step_hop = nami_gap_hop(out, &job->layout);
     nami_comm_broadcast(c, &m->step_hop, sizeof m->step_hop, 0);
     nami_free(count);
     nami_free(all);

@@ -58,15 +58,16 @@ static void add_phases(nami_text *t, const rank_report *all, int ranks)
 /* Most bytes of any replica of each position: measured, predicted, resident. */
 static void add_memory(nami_text *t, const nami_job *job, const rank_report *all)
 {
-    int positions = job->layout.recipe.positions, replicas = job->layout.replicas;
+    const nami_layout *l = &job->layout;
+    int positions = l->recipe.positions;
     const char *key[3] = {"peak_bytes_measured", "peak_bytes_predicted",
                           "resident_peak_bytes"};
     for (int k = 0; k < 3; k++) {
         nami_text_add(t, ",\n  \"%s\":[", key[k]);
         for (int p = 0; p < positions; p++) {
             double most = 0;
-            for (int d = 0; d < replicas; d++) {
-                const rank_report *r = &all[p * replicas + d];
+            for (int d = 0; d < nami_layout_replicas(l, p); d++) {
+                const rank_report *r = &all[nami_layout_rank(l, p, d)];
                 most = fmax(most, k == 0 ? r->peak_bytes : r->resident_bytes);
             }
             if (k == 1)
@@ -83,10 +84,10 @@ static void add_gaps(nami_text *t, const nami_run *run, const nami_timeline *mea
                      const nami_prediction *predicted)
 {
     nami_gap gap[NAMI_GAPS];
-    int count = predicted->timeline.positions == 0
-                    ? 0
-                    : nami_gap_largest(measured, &predicted->timeline,
-                                       run->job.layout.replicas, gap);
+    int count =
+        predicted->timeline.positions == 0
+            ? 0
+            : nami_gap_largest(measured, &predicted->timeline, &run->job.layout, gap);
     nami_text_add(t, ",\n  \"gaps\":[");
     for (int i = 0; i < count; i++) {
         const nami_action a = gap[i].before;

@@ -135,7 +135,7 @@ static void test_sizes(void **state)
         assert_int_equal(nami_layout_exact(&l, text), k == 1);
         assert_ok(nami_blueprint_make(&l, m, &optim, b, &blueprint));
         nami_share s;
-        assert_ok(nami_share_make(&blueprint, 0, &s));
+        assert_ok(nami_share_make(&blueprint, 0, 0, &s));
         assert_int_equal(s.boundary, nami_share_round(3 * 12 / (size_t)k * 12 * 4));
         assert_int_equal(s.train->kept[0], p.micros);
         assert_int_equal(s.evaluate->kept[0], 1);
