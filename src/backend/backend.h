@@ -19,7 +19,7 @@ typedef struct nami_prepared {
     nami_kernel kernel;
     size_t scratch; /* bytes of scratch a launch needs */
     size_t packed_f,
-        packed_b; /* LINEAR kernels: bytes of the packed copies; 0: the master is used */
+        packed_b; /* LINEAR and CONV kernels: bytes of the packed copies; 0: the master is used */
     double flops; /* floating-point operations of one launch */
     double bytes; /* bytes that must move at least */
     void *data;   /* the backend's own */

@@ -7,6 +7,7 @@
  * added to. Softmax, norms and sums run in at least f32. The result does not depend on pointer values.
  * With act = bf16 the matrix products take w rounded to bf16, sums are f32 and bias is added in f32; the
  * result is rounded once. Packed weights belong to kernels prepared for the same n.
+ * Images are [B,H,W,C], channels fastest; the weights of a convolution [O,I/G,KH,KW], as PyTorch's.
  * `n` rows = B*T positions. Dropout keeps element e of sample s when
  * nami_keep(key, s, e, p): see below; kept values are scaled by 1/(1-p).
  */
@@ -38,10 +39,27 @@ typedef enum nami_kernel {
     NAMI_ADD,    /* a += b, wide */
     NAMI_SCALE,  /* a *= s, wide */
     NAMI_SQUARES, /* sums of squares in double over blocks of 64 Ki elements, added in block order */
-    NAMI_ADAMW,   /* fused AdamW step over one parameter */
-    NAMI_ADAM,    /* the same with the decay added to the gradient */
-    NAMI_SGD,     /* SGD with momentum over one parameter */
-    NAMI_RMSPROP, /* over one parameter */
+    NAMI_ADAMW,     /* fused AdamW step over one parameter */
+    NAMI_ADAM,      /* the same with the decay added to the gradient */
+    NAMI_SGD,       /* SGD with momentum over one parameter */
+    NAMI_RMSPROP,   /* over one parameter */
+    NAMI_CONV_PACK, /* as LINEAR_PACK */
+    NAMI_CONV_F,    /* y = x convolved with w, + b */
+    NAMI_CONV_BI,
+    NAMI_CONV_BW, /* dw, db added to */
+    NAMI_BATCH_NORM_F, /* y = (x - mean) / sqrt(var + eps) w + b by channel, then ReLU if asked for */
+    NAMI_BATCH_NORM_BI,
+    NAMI_BATCH_NORM_BW,
+    NAMI_POOL_F, /* maximum or mean of windows */
+    NAMI_POOL_BI,
+    NAMI_UNARY_F, /* ReLU and its relatives */
+    NAMI_UNARY_BI,
+    NAMI_CONCAT_F, /* y [n,A+B] = rows of a [n,A] and b [n,B] side by side */
+    NAMI_CONCAT_BI,
+    NAMI_EXCITE_F, /* y[b,p,c] = x[b,p,c] s[b,c] */
+    NAMI_EXCITE_BI,
+    NAMI_TURN, /* y[b,j,i] = x[b,i,j] */
+    NAMI_CAST, /* y = x, f32 to act */
     NAMI_WAIT, /* takes a set time without burning a core; of an operator without work */
     NAMI_KERNELS
 } nami_kernel;
@@ -87,6 +105,107 @@ typedef struct nami_arg_gelu {
     void *dx; /* may equal dy */
 } nami_arg_gelu;
 
+/* Windows over an image: output row i covers rows i stride - pad_h + dilation j, 0 <= j < kernel_h, of the input
+ * as far as they are inside; columns alike. */
+typedef struct nami_stencil {
+    int64_t height, width, out_height, out_width;
+    int64_t kernel_h, kernel_w, stride, pad_h, pad_w, dilation;
+} nami_stencil;
+
+typedef struct nami_arg_conv {
+    nami_dtype act;
+    int64_t batch, in, out,
+        groups; /* B, channels I and O, G: group g makes O/G channels of I/G */
+    nami_stencil window;
+    const void *x;  /* [B,H,W,I] act */
+    const void *w;  /* [O,I/G,KH,KW] wide */
+    const void *b;  /* [O] wide, or NULL */
+    void *packed_f; /* prepared.packed_f bytes, as of nami_arg_linear */
+    void *packed_b;
+    void *y;        /* [B,OH,OW,O] act */
+    const void *dy; /* like y */
+    void *dx;       /* like x */
+    void *dw, *db;  /* wide, added to; db NULL: no bias */
+    void *scratch;  /* prepared.scratch bytes */
+} nami_arg_conv;
+
+typedef struct nami_arg_batch_norm {
+    nami_dtype act;
+    int64_t n, width; /* rows B H W, channels C */
+    double eps;
+    bool relu;                              /* y = max(0, .) */
+    bool running;                           /* by the running statistics: evaluation */
+    const void *x;                          /* [n,C] act */
+    const void *w, *b;                      /* [C] wide */
+    const void *running_mean, *running_var; /* [C] wide, with `running` */
+    void *y;                                /* [n,C] act */
+    void *mean,
+        *var; /* [C] wide, of these rows (var divided by n): written by F, read by BI and BW */
+    const void *dy; /* [n,C] act */
+    void *dx;       /* [n,C] act */
+    void *dw, *db;  /* [C] wide, added to */
+    void *dmean,
+        *dvar; /* [C] wide; BW adds mean and var n/(n-1), as PyTorch's running ones have it */
+    void *scratch; /* prepared.scratch bytes */
+} nami_arg_batch_norm;
+
+typedef struct nami_arg_pool {
+    nami_dtype act;
+    bool max;           /* else mean */
+    bool count_padding; /* a mean divides by the whole kernel, also at the border */
+    int64_t batch, channels;
+    nami_stencil window;
+    const void *
+        x; /* [B,H,W,C] act; BI of max reads it: the first largest of a window gets the gradient */
+    void *y;        /* [B,OH,OW,C] act */
+    const void *dy; /* like y */
+    void *dx;       /* like x */
+} nami_arg_pool;
+
+typedef enum nami_unary {
+    NAMI_RELU,    /* BI reads x or y, they tell the same */
+    NAMI_RELU6,   /* the same */
+    NAMI_SIGMOID, /* BI reads y */
+    NAMI_SILU,    /* x sigmoid(x); BI reads x */
+    NAMI_UNARIES
+} nami_unary;
+
+typedef struct nami_arg_unary {
+    nami_dtype act;
+    nami_unary function;
+    int64_t count;
+    const void *x; /* [count] act; of BI: x or y, see nami_unary */
+    void *y;
+    const void *dy;
+    void *dx;
+} nami_arg_unary;
+
+typedef struct nami_arg_concat {
+    nami_dtype act;
+    int64_t n, width_a, width_b;
+    const void *a, *b; /* [n,A], [n,B] act */
+    void *y;           /* [n,A+B] act */
+    const void *dy;    /* like y */
+    void *da, *db;     /* like a, b; NULL: not wanted */
+} nami_arg_concat;
+
+typedef struct nami_arg_excite {
+    nami_dtype act;
+    int64_t batch, positions, channels;
+    const void *x;  /* [B,P,C] act */
+    const void *s;  /* [B,C] act */
+    void *y;        /* [B,P,C] act */
+    const void *dy; /* like y */
+    void *dx, *ds;  /* like x, s; NULL: not wanted */
+} nami_arg_excite;
+
+typedef struct nami_arg_turn { /* TURN; CAST of rows alone */
+    nami_dtype act;
+    int64_t batch, rows, columns;
+    const void *x; /* [B,rows,columns] act (CAST: f32) */
+    void *y;       /* [B,columns,rows] act (CAST: like x) */
+} nami_arg_turn;
+
 typedef struct nami_arg_attention {
     nami_dtype act;
     int64_t batch, time, heads, head_width; /* B, T, H, C/H */
@@ -116,6 +235,7 @@ typedef struct nami_arg_dropout {
     int64_t batch, count; /* B samples, `count` elements of each */
     int64_t first;  /* number of the first of them in the sample, of a token slice */
     double dropout; /* p; 0 copies */
+    bool whole;     /* a sample is kept or dropped as a whole, by its element 0 */
     uint64_t key;
     int64_t first_sample;
     const void *x, *add; /* [B,count] act; add may be NULL */

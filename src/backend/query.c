@@ -29,7 +29,7 @@ static nami_query dropout_query(const nami_arg_dropout *a)
 {
     return (nami_query){.type = a->act,
                         .dim = {a->batch, a->count},
-                        .flags = a->add ? 2 : 0,
+                        .flags = (a->add ? 2 : 0) | (a->whole ? 8 : 0),
                         .real = a->dropout};
 }
 
@@ -44,6 +44,51 @@ static nami_query xent_query(const nami_arg_xent *a)
     return (nami_query){.type = a->act,
                         .dim = {a->batch, a->time, a->vocabulary},
                         .flags = a->gradient ? 1 : 0};
+}
+
+static nami_query conv_query(const nami_arg_conv *a)
+{
+    const nami_stencil *w = &a->window;
+    return (nami_query){.type = a->act,
+                        .dim = {a->batch, a->in, a->out, a->groups, w->height, w->width,
+                                w->out_height, w->out_width, w->kernel_h, w->kernel_w,
+                                w->stride, w->pad_h, w->pad_w, w->dilation},
+                        .flags = (a->b ? 1 : 0) | (a->db ? 4 : 0)};
+}
+
+static nami_query pool_query(const nami_arg_pool *a)
+{
+    const nami_stencil *w = &a->window;
+    return (nami_query){.type = a->act,
+                        .dim = {a->batch, a->channels, w->height, w->width,
+                                w->out_height, w->out_width, w->kernel_h, w->kernel_w,
+                                w->stride, w->pad_h, w->pad_w, w->dilation},
+                        .flags = (a->max ? 8 : 0) | (a->count_padding ? 16 : 0)};
+}
+
+static nami_query batch_norm_query(const nami_arg_batch_norm *a)
+{
+    return (nami_query){.type = a->act,
+                        .dim = {a->n, a->width},
+                        .flags = (a->relu ? 8 : 0) | (a->running ? 16 : 0)};
+}
+
+/* Kernels of images beside convolution, batch norm and pooling. */
+static nami_query image_query(nami_kernel k, const void *args)
+{
+    const nami_arg_unary *u = args;
+    const nami_arg_concat *c = args;
+    const nami_arg_excite *e = args;
+    const nami_arg_turn *t = args;
+    if (k == NAMI_UNARY_F || k == NAMI_UNARY_BI)
+        return (nami_query){
+            .type = u->act, .dim = {u->count}, .flags = 8 * (int64_t)u->function};
+    if (k == NAMI_CONCAT_F || k == NAMI_CONCAT_BI)
+        return (nami_query){.type = c->act, .dim = {c->n, c->width_a + c->width_b}};
+    if (k == NAMI_EXCITE_F || k == NAMI_EXCITE_BI)
+        return (nami_query){.type = e->act,
+                            .dim = {e->batch, e->positions, e->channels}};
+    return (nami_query){.type = t->act, .dim = {t->batch, t->rows, t->columns}};
 }
 
 static nami_query whole_query(nami_kernel k, const void *args)
@@ -86,6 +131,27 @@ static nami_query query_body(nami_kernel k, const void *args)
         return embed_query(args);
     case NAMI_XENT_F:
         return xent_query(args);
+    case NAMI_CONV_PACK:
+    case NAMI_CONV_F:
+    case NAMI_CONV_BI:
+    case NAMI_CONV_BW:
+        return conv_query(args);
+    case NAMI_BATCH_NORM_F:
+    case NAMI_BATCH_NORM_BI:
+    case NAMI_BATCH_NORM_BW:
+        return batch_norm_query(args);
+    case NAMI_POOL_F:
+    case NAMI_POOL_BI:
+        return pool_query(args);
+    case NAMI_UNARY_F:
+    case NAMI_UNARY_BI:
+    case NAMI_CONCAT_F:
+    case NAMI_CONCAT_BI:
+    case NAMI_EXCITE_F:
+    case NAMI_EXCITE_BI:
+    case NAMI_TURN:
+    case NAMI_CAST:
+        return image_query(k, args);
     default:
         return whole_query(k, args);
     }
@@ -100,13 +166,37 @@ nami_query nami_query_of(nami_kernel k, const void *args)
 
 nami_status nami_query_check(const nami_query *r)
 {
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < NAMI_QUERY_DIMS; i++)
         if (r->dim[i] < 0)
             return nami_fail(NAMI_EBUG, "%s: an extent is negative",
                              nami_kernel_name((nami_kernel)r->kernel));
     if (!(r->real >= 0 && r->real <= 0.9999))
         return nami_fail(NAMI_EINPUT, "dropout is %g, expected 0 to 0.9999", r->real);
     return NAMI_OK;
+}
+
+static bool is_conv(const nami_query *r)
+{
+    return r->kernel == NAMI_CONV_PACK || r->kernel == NAMI_CONV_F ||
+           r->kernel == NAMI_CONV_BI || r->kernel == NAMI_CONV_BW;
+}
+
+static bool is_pool(const nami_query *r)
+{
+    return r->kernel == NAMI_POOL_F || r->kernel == NAMI_POOL_BI;
+}
+
+/* Weights of a convolution. */
+static double conv_weights(const int64_t *d)
+{
+    return (double)d[1] * (double)d[2] / (double)d[3] * (double)d[8] * (double)d[9];
+}
+
+/* Elements of the input and the output of a convolution. */
+static double conv_elements(const int64_t *d)
+{
+    return (double)d[0] * ((double)d[1] * (double)d[4] * (double)d[5] +
+                           (double)d[2] * (double)d[6] * (double)d[7]);
 }
 
 static double kernel_flops(const nami_query *r, double n)
@@ -124,7 +214,20 @@ static double kernel_flops(const nami_query *r, double n)
     case NAMI_ATTENTION_BI: /* five */
         return 5.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] *
                (double)(d[1] * slices + 1);
+    case NAMI_CONV_F:
+    case NAMI_CONV_BI:
+    case NAMI_CONV_BW:
+        return 2.0 * conv_weights(d) * (double)d[0] * (double)d[6] * (double)d[7];
+    case NAMI_POOL_F:
+    case NAMI_POOL_BI: /* one operation for each element of a window */
+        return (double)d[0] * (double)d[1] * (double)(d[4] * d[5]) *
+               (double)(d[6] * d[7]);
     case NAMI_LINEAR_PACK:
+    case NAMI_CONV_PACK:
+    case NAMI_CONCAT_F:
+    case NAMI_CONCAT_BI:
+    case NAMI_TURN:
+    case NAMI_CAST:
     case NAMI_EMBED_F:
     case NAMI_EMBED_BW:
         return 0;
@@ -147,6 +250,24 @@ static double kernel_bytes(const nami_query *r, double n)
         return (x + w + (double)d[0] * (double)d[2]) * size;
     case NAMI_LINEAR_BW:
         return (x + (double)d[0] * (double)d[2]) * size + 2 * w * wide;
+    case NAMI_CONV_PACK:
+        return conv_weights(d) * (wide + 2 * size);
+    case NAMI_CONV_F:
+    case NAMI_CONV_BI:
+        return (conv_elements(d) + conv_weights(d)) * size;
+    case NAMI_CONV_BW:
+        return conv_elements(d) * size + 2 * conv_weights(d) * wide;
+    case NAMI_POOL_F:
+    case NAMI_POOL_BI:
+        return (double)d[0] * (double)d[1] * (double)(d[2] * d[3] + d[4] * d[5]) * size;
+    case NAMI_BATCH_NORM_F:
+    case NAMI_BATCH_NORM_BW:
+    case NAMI_UNARY_F:
+        return 2 * n * size;
+    case NAMI_BATCH_NORM_BI:
+    case NAMI_UNARY_BI:
+    case NAMI_EXCITE_BI:
+        return 3 * n * size;
     case NAMI_ATTENTION_F:
         return 4 * n * size;
     case NAMI_ATTENTION_BI:
@@ -175,7 +296,8 @@ void nami_query_cost(const nami_query *r, nami_prepared *out)
 {
     double n = 1; /* elements of the main operand */
     const bool embed = r->kernel == NAMI_EMBED_F || r->kernel == NAMI_EMBED_BW;
-    for (int i = 0; i < (embed ? 3 : 6); i++)
+    const int dims = embed ? 3 : is_conv(r) || is_pool(r) ? 0 : NAMI_QUERY_DIMS;
+    for (int i = 0; i < dims; i++)
         if (r->dim[i] > 0)
             n *= (double)r->dim[i];
     out->flops = kernel_flops(r, n);

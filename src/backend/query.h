@@ -5,10 +5,12 @@
 
 #include "backend/backend.h"
 
+enum { NAMI_QUERY_DIMS = 14 };
+
 /* Everything a choice may depend on; equal requests share one nami_prepared. */
 typedef struct nami_query {
-    int64_t kernel, type; /* type: act or wide */
-    int64_t dim[6];       /* extents of the argument struct, in its order */
+    int64_t kernel, type;         /* type: act or wide */
+    int64_t dim[NAMI_QUERY_DIMS]; /* extents of the argument struct, in its order */
     int64_t flags; /* which optional pointers are set, gradient, token slices ... */
     double real;   /* dropout p */
 } nami_query;

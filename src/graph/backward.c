@@ -21,6 +21,14 @@ typedef struct backward {
     int dinput;       /* buffer of the input's gradient */
 } backward;
 
+static bool has_param(const nami_node *n)
+{
+    for (int k = 0; k < NAMI_OP_PARAM; k++)
+        if (n->param[k] >= 0)
+            return true;
+    return false;
+}
+
 static bool passes(const nami_node *n, int k)
 {
     return n->op->passes && n->op->passes(n, k);
@@ -40,7 +48,7 @@ static bool has_bi(const backward *b, const nami_node *n)
 
 static bool has_bw(const nami_node *n)
 {
-    return n->op->backward_weight && (n->param[0] >= 0 || n->param[1] >= 0);
+    return n->op->backward_weight && has_param(n);
 }
 
 /* Whose gradients are of use: values that depend on a parameter or on a real-valued input. */
@@ -50,7 +58,7 @@ static void find_wanted(backward *b)
     b->want[g->input] = !g->given && g->value[g->input].type.dtype != NAMI_I32;
     for (int i = 0; i < g->nodes; i++) {
         const nami_node *n = &g->node[i];
-        bool want = n->param[0] >= 0 || n->param[1] >= 0;
+        bool want = has_param(n);
         for (int k = 0; k < NAMI_OP_IN; k++)
             want = want || (n->in[k] >= 0 && b->want[n->in[k]]);
         if (n->out >= 0)

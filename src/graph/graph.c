@@ -79,7 +79,7 @@ nami_node *nami_graph_node(nami_graph *g, const nami_op *op)
     *n = (nami_node){.op = op,
                      .in = {-1, -1},
                      .out = -1,
-                     .param = {-1, -1},
+                     .param = {-1, -1, -1, -1},
                      .saved = {-1, -1},
                      .block = g->block};
     return n;

@@ -56,6 +56,8 @@ static void fill(nami_bind *b, const nami_walk *w, const nami_launch *l,
         b->saved[k].data = at[NAMI_SLOT_SAVED0 + k];
         b->din[k].data = at[NAMI_SLOT_DIN0 + k];
         b->add[k] = at[NAMI_SLOT_ADD0 + k];
+    }
+    for (int k = 0; k < NAMI_OP_PARAM; k++) {
         b->param[k].data = n->param[k] < 0 ? NULL : c->param[n->param[k]];
         if (l->pass == NAMI_BACKWARD_WEIGHT && n->param[k] >= 0)
             b->dparam[k].data = c->dparam[n->param[k]];

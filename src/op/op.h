@@ -18,7 +18,7 @@ typedef enum nami_pass {
     NAMI_PASSES
 } nami_pass;
 
-enum { NAMI_OP_IN = 2, NAMI_OP_PARAM = 2, NAMI_OP_SAVED = 2 };
+enum { NAMI_OP_IN = 2, NAMI_OP_PARAM = 4, NAMI_OP_SAVED = 2, NAMI_OP_WHOLE = 8 };
 
 /* What a pass reads beside parameters: bits. */
 enum {
@@ -34,14 +34,14 @@ typedef struct nami_op nami_op;
 /* One operator in a graph. in, out and saved are value numbers of the graph, param numbers of uses. */
 typedef struct nami_node {
     const nami_op *op;
-    int in[NAMI_OP_IN];       /* -1: none */
-    int out;                  /* -1: none (loss) */
-    int param[NAMI_OP_PARAM]; /* -1: none */
-    int saved[NAMI_OP_SAVED]; /* -1: none */
-    int block;                /* block of the model this node belongs to */
-    double real[2];           /* attributes: eps, dropout p */
-    int64_t whole[4];         /* attributes: heads ... as the operator says */
-    uint64_t key;             /* random stream of this operator, from its name */
+    int in[NAMI_OP_IN];           /* -1: none */
+    int out;                      /* -1: none (loss) */
+    int param[NAMI_OP_PARAM];     /* -1: none */
+    int saved[NAMI_OP_SAVED];     /* -1: none */
+    int block;                    /* block of the model this node belongs to */
+    double real[2];               /* attributes: eps, dropout p */
+    int64_t whole[NAMI_OP_WHOLE]; /* attributes: heads ... as the operator says */
+    uint64_t key;                 /* random stream of this operator, from its name */
     const nami_prepared *prepared[NAMI_PASSES]; /* NULL: the pass does nothing */
 } nami_node;
 
@@ -107,6 +107,26 @@ extern const nami_op
     nami_op_embed; /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
 extern const nami_op
     nami_op_xent; /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1 */
+/* Images are [B,H,W,C]. The window of conv and pool is whole[0..5]: kernel_h, kernel_w, stride, pad_h, pad_w, dilation */
+extern const nami_op
+    nami_op_conv; /* in0 x; param w [O,I/G,KH,KW], b [O] or -1; whole[6]=groups */
+/* in0 x; param w, b, running mean, running var [C]; saved mean, var [C]; real[0]=eps; whole[0]: ReLU behind it. What BW
+ * adds to the "gradients" of the running ones are the statistics of the micro-batch. */
+extern const nami_op nami_op_batch_norm;
+extern const nami_op
+    nami_op_pool; /* in0 x; whole[6]: 0 mean, 1 maximum; whole[7]: a mean counts padding */
+extern const nami_op
+    nami_op_relu; /* in0 x; its backward pass reads out, so it cannot end a block */
+extern const nami_op nami_op_unary; /* in0 x; whole[0]: a nami_unary but NAMI_SIGMOID */
+extern const nami_op nami_op_sigmoid; /* in0 x; as relu */
+extern const nami_op
+    nami_op_concat; /* out = in0 and in1 [...,C0] [...,C1] side by side */
+extern const nami_op nami_op_excite; /* out = in0 [B,H,W,C] scaled by in1 [B,1,1,C] */
+extern const nami_op
+    nami_op_flatten; /* in0 [B,H,W,C]; out [B,1,C H W], channels slowest as PyTorch's */
+extern const nami_op nami_op_cast; /* in0 f32; out the same in act; no gradient */
+extern const nami_op
+    nami_op_depth; /* out = in0 + in1, where in1 is dropped for whole samples; real[0]=p */
 extern const nami_op nami_op_wait; /* in0 x; param w [1]; takes set times, see wait.c */
 extern const nami_op nami_op_template; /* a pattern to copy; computes gelu */
 

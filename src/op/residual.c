@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* residual.c - out = in0 + dropout(in1); the gradient of in0 is that of out.
  *
- * in0, in1 [B,...] act; out, the same shape; real[0] dropout p.
+ * in0, in1 [B,...] act; out, the same shape; real[0] dropout p. depth drops in1 of whole samples: stochastic depth.
  */
 #include "op/common.h"
 
@@ -14,6 +14,7 @@ static nami_arg_dropout residual_args(const nami_node *n, const nami_bind *b)
                               .count = count,
                               .first = b->slice * count,
                               .dropout = b->train ? n->real[0] : 0,
+                              .whole = n->op == &nami_op_depth,
                               .key = nami_op_key(n, b),
                               .first_sample = b->first_sample,
                               .x = b->in[1].data,
@@ -54,6 +55,15 @@ static bool residual_passes(const nami_node *n, int input)
 
 const nami_op nami_op_residual = {
     .name = "residual",
+    .bi_reads = NAMI_READ_DOUT,
+    .passes = residual_passes,
+    .prepare = residual_prepare,
+    .forward = residual_forward,
+    .backward_input = residual_backward_input,
+};
+
+const nami_op nami_op_depth = {
+    .name = "depth",
     .bi_reads = NAMI_READ_DOUT,
     .passes = residual_passes,
     .prepare = residual_prepare,

@@ -94,7 +94,14 @@ NAMI_INLINE void drop_body(nami_dtype act, const nami_arg_dropout *a, const void
     for (int64_t u = first; u < end; u++) {
         const int64_t s = u / runs, e = u % runs * NAMI_FACTORS;
         const int64_t n = a->count - e < NAMI_FACTORS ? a->count - e : NAMI_FACTORS;
-        if (a->dropout > 0) {
+        if (a->dropout > 0 && a->whole) {
+            const float kept = nami_keep(a->key, a->first_sample + s, 0, a->dropout)
+                                   ? (float)(1 / (1 - a->dropout))
+                                   : 0;
+            for (int64_t i = 0; i < NAMI_FACTORS + NAMI_VL; i++)
+                factor[i] = kept;
+            drop_run(act, x, add, to, s * a->count + e, n, factor);
+        } else if (a->dropout > 0) {
             const nami_drop d = nami_drop_of(a->key, a->first_sample + s, a->dropout);
             const int64_t quad = (a->first + e) / 4, skip = (a->first + e) % 4;
             nami_drop_factors(&d, quad, factor);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST = 12 };
+enum { MOST = 15 };
 
 /* One argument struct: its size and where its addresses are. */
 typedef struct shape {
@@ -55,19 +55,76 @@ static const shape waiting = {
     6,
     {AT(wait, x), AT(wait, w), AT(wait, y), AT(wait, dy), AT(wait, dx), AT(wait, dw)}};
 
+static const shape conv = {sizeof(nami_arg_conv),
+                           11,
+                           {AT(conv, x), AT(conv, w), AT(conv, b), AT(conv, packed_f),
+                            AT(conv, packed_b), AT(conv, y), AT(conv, dy), AT(conv, dx),
+                            AT(conv, dw), AT(conv, db), AT(conv, scratch)}};
+static const shape batch_norm = {
+    sizeof(nami_arg_batch_norm),
+    15,
+    {AT(batch_norm, x), AT(batch_norm, w), AT(batch_norm, b),
+     AT(batch_norm, running_mean), AT(batch_norm, running_var), AT(batch_norm, y),
+     AT(batch_norm, mean), AT(batch_norm, var), AT(batch_norm, dy), AT(batch_norm, dx),
+     AT(batch_norm, dw), AT(batch_norm, db), AT(batch_norm, dmean),
+     AT(batch_norm, dvar), AT(batch_norm, scratch)}};
+static const shape pool = {
+    sizeof(nami_arg_pool), 4, {AT(pool, x), AT(pool, y), AT(pool, dy), AT(pool, dx)}};
+static const shape unary = {sizeof(nami_arg_unary),
+                            4,
+                            {AT(unary, x), AT(unary, y), AT(unary, dy), AT(unary, dx)}};
+static const shape concat = {sizeof(nami_arg_concat),
+                             6,
+                             {AT(concat, a), AT(concat, b), AT(concat, y),
+                              AT(concat, dy), AT(concat, da), AT(concat, db)}};
+static const shape excite = {sizeof(nami_arg_excite),
+                             6,
+                             {AT(excite, x), AT(excite, s), AT(excite, y),
+                              AT(excite, dy), AT(excite, dx), AT(excite, ds)}};
+static const shape turn = {sizeof(nami_arg_turn), 2, {AT(turn, x), AT(turn, y)}};
+
 static const shape *const shapes[NAMI_KERNELS] = {
-    [NAMI_LINEAR_PACK] = &linear, [NAMI_LINEAR_F] = &linear,
-    [NAMI_LINEAR_BI] = &linear,   [NAMI_LINEAR_BW] = &linear,
-    [NAMI_NORM_F] = &norm,        [NAMI_NORM_BI] = &norm,
-    [NAMI_NORM_BW] = &norm,       [NAMI_GELU_F] = &gelu,
-    [NAMI_GELU_BI] = &gelu,       [NAMI_ATTENTION_F] = &attention,
-    [NAMI_DROPOUT_F] = &dropout,  [NAMI_ATTENTION_BI] = &attention,
-    [NAMI_DROPOUT_BI] = &dropout, [NAMI_EMBED_F] = &embed,
-    [NAMI_EMBED_BW] = &embed,     [NAMI_XENT_F] = &xent,
-    [NAMI_ADD] = &vector,         [NAMI_SCALE] = &vector,
-    [NAMI_SQUARES] = &vector,     [NAMI_ADAMW] = &update,
-    [NAMI_ADAM] = &update,        [NAMI_SGD] = &update,
-    [NAMI_RMSPROP] = &update,     [NAMI_WAIT] = &waiting,
+    [NAMI_LINEAR_PACK] = &linear,
+    [NAMI_LINEAR_F] = &linear,
+    [NAMI_LINEAR_BI] = &linear,
+    [NAMI_LINEAR_BW] = &linear,
+    [NAMI_NORM_F] = &norm,
+    [NAMI_NORM_BI] = &norm,
+    [NAMI_NORM_BW] = &norm,
+    [NAMI_GELU_F] = &gelu,
+    [NAMI_GELU_BI] = &gelu,
+    [NAMI_ATTENTION_F] = &attention,
+    [NAMI_DROPOUT_F] = &dropout,
+    [NAMI_ATTENTION_BI] = &attention,
+    [NAMI_DROPOUT_BI] = &dropout,
+    [NAMI_EMBED_F] = &embed,
+    [NAMI_EMBED_BW] = &embed,
+    [NAMI_XENT_F] = &xent,
+    [NAMI_ADD] = &vector,
+    [NAMI_SCALE] = &vector,
+    [NAMI_SQUARES] = &vector,
+    [NAMI_ADAMW] = &update,
+    [NAMI_ADAM] = &update,
+    [NAMI_SGD] = &update,
+    [NAMI_RMSPROP] = &update,
+    [NAMI_WAIT] = &waiting,
+    [NAMI_CONV_PACK] = &conv,
+    [NAMI_CONV_F] = &conv,
+    [NAMI_CONV_BI] = &conv,
+    [NAMI_CONV_BW] = &conv,
+    [NAMI_BATCH_NORM_F] = &batch_norm,
+    [NAMI_BATCH_NORM_BI] = &batch_norm,
+    [NAMI_BATCH_NORM_BW] = &batch_norm,
+    [NAMI_POOL_F] = &pool,
+    [NAMI_POOL_BI] = &pool,
+    [NAMI_UNARY_F] = &unary,
+    [NAMI_UNARY_BI] = &unary,
+    [NAMI_CONCAT_F] = &concat,
+    [NAMI_CONCAT_BI] = &concat,
+    [NAMI_EXCITE_F] = &excite,
+    [NAMI_EXCITE_BI] = &excite,
+    [NAMI_TURN] = &turn,
+    [NAMI_CAST] = &turn,
 };
 
 const void *nami_emu_translate(const nami_arena *a, nami_kernel k, const void *args,

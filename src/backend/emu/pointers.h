@@ -18,6 +18,13 @@ typedef union nami_emu_args {
     nami_arg_vector vector;
     nami_arg_update update;
     nami_arg_wait wait;
+    nami_arg_conv conv;
+    nami_arg_batch_norm batch_norm;
+    nami_arg_pool pool;
+    nami_arg_unary unary;
+    nami_arg_concat concat;
+    nami_arg_excite excite;
+    nami_arg_turn turn;
 } nami_emu_args;
 
 /* Copy the arguments of `k` with every address translated for the lanes. Local.

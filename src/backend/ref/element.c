@@ -36,8 +36,8 @@ void nami_ref_dropout_f(const void *args)
     for (int64_t s = 0; s < a->batch; s++)
         for (int64_t e = 0; e < a->count; e++) {
             const int64_t i = s * a->count + e;
-            const double f =
-                nami_ref_factor(a->key, a->first_sample + s, a->first + e, a->dropout);
+            const double f = nami_ref_factor(a->key, a->first_sample + s,
+                                             a->whole ? 0 : a->first + e, a->dropout);
             const double add = a->add ? GET(a->act, a->add, i) : 0;
             nami_ref_set(a->act, a->y, i, add + f * GET(a->act, a->x, i));
         }
@@ -49,8 +49,8 @@ void nami_ref_dropout_bi(const void *args)
     for (int64_t s = 0; s < a->batch; s++)
         for (int64_t e = 0; e < a->count; e++) {
             const int64_t i = s * a->count + e;
-            const double f =
-                nami_ref_factor(a->key, a->first_sample + s, a->first + e, a->dropout);
+            const double f = nami_ref_factor(a->key, a->first_sample + s,
+                                             a->whole ? 0 : a->first + e, a->dropout);
             nami_ref_set(a->act, a->dx, i, f * GET(a->act, a->dy, i));
         }
 }

@@ -29,6 +29,23 @@ static nami_ref_kernel *const ref_kernels[NAMI_KERNELS] = {
     [NAMI_ADAM] = nami_ref_adam,
     [NAMI_SGD] = nami_ref_sgd,
     [NAMI_RMSPROP] = nami_ref_rmsprop,
+    [NAMI_CONV_PACK] = NULL, /* as of products */
+    [NAMI_CONV_F] = nami_ref_conv_f,
+    [NAMI_CONV_BI] = nami_ref_conv_bi,
+    [NAMI_CONV_BW] = nami_ref_conv_bw,
+    [NAMI_BATCH_NORM_F] = nami_ref_batch_norm_f,
+    [NAMI_BATCH_NORM_BI] = nami_ref_batch_norm_bi,
+    [NAMI_BATCH_NORM_BW] = nami_ref_batch_norm_bw,
+    [NAMI_POOL_F] = nami_ref_pool_f,
+    [NAMI_POOL_BI] = nami_ref_pool_bi,
+    [NAMI_UNARY_F] = nami_ref_unary_f,
+    [NAMI_UNARY_BI] = nami_ref_unary_bi,
+    [NAMI_CONCAT_F] = nami_ref_concat_f,
+    [NAMI_CONCAT_BI] = nami_ref_concat_bi,
+    [NAMI_EXCITE_F] = nami_ref_excite_f,
+    [NAMI_EXCITE_BI] = nami_ref_excite_bi,
+    [NAMI_TURN] = nami_ref_turn,
+    [NAMI_CAST] = nami_ref_cast,
     [NAMI_WAIT] = nami_ref_wait,
 };
 

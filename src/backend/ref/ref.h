@@ -58,6 +58,13 @@ nami_ref_kernel nami_ref_embed_f, nami_ref_embed_bw;
 nami_ref_kernel nami_ref_xent_f;
 nami_ref_kernel nami_ref_add, nami_ref_scale, nami_ref_squares;
 nami_ref_kernel nami_ref_adamw, nami_ref_adam, nami_ref_sgd, nami_ref_rmsprop;
+nami_ref_kernel nami_ref_conv_f, nami_ref_conv_bi, nami_ref_conv_bw;
+nami_ref_kernel nami_ref_batch_norm_f, nami_ref_batch_norm_bi, nami_ref_batch_norm_bw;
+nami_ref_kernel nami_ref_pool_f, nami_ref_pool_bi;
+nami_ref_kernel nami_ref_unary_f, nami_ref_unary_bi;
+nami_ref_kernel nami_ref_concat_f, nami_ref_concat_bi;
+nami_ref_kernel nami_ref_excite_f, nami_ref_excite_bi;
+nami_ref_kernel nami_ref_turn, nami_ref_cast;
 nami_ref_kernel nami_ref_wait;
 nami_ref_kernel nami_ref_wait_pass; /* the arithmetic of wait alone */
 
