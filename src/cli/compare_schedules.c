@@ -164,7 +164,7 @@ nami_status nami_simulate_compare(nami_simulate_costs *c)
         return nami_fail(NAMI_EINPUT, "--compare needs --positions and --microbatches");
     table t = {.row = nami_calloc(NAMI_MEM_OTHER, ROWS_MOST + 1, sizeof *t.row)};
     nami_status status = NAMI_OK;
-    for (int i = 0; i < nami_presets() && status == NAMI_OK; i++)
+    for (int i = 0; i < nami_presets_with_flush() && status == NAMI_OK; i++)
         status = add_preset(c, nami_preset_at(i)->name, &t);
     if (status == NAMI_OK) {
         sort_rows(t.row, t.rows, f->memory);

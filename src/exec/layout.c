@@ -147,6 +147,7 @@ static nami_status make(const nami_layout_request *r, const nami_model *m,
                          .recompute = r->recompute};
     out->recipe.microbatches = r->microbatches / r->replicas;
     out->recipe.recompute = r->recompute;
+    out->recipe.replicas = r->replicas;
     if (out->recipe.positions > 0)
         NAMI_TRY(check_ranks(r, out->recipe.positions));
     NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_TRAIN, &out->train));

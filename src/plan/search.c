@@ -287,7 +287,7 @@ static bool resize(nami_recipe *r, int i)
 /* All presets and sizes on P x D; one position alone has nothing to schedule. */
 static nami_status try_grid(search *s, int positions, int replicas)
 {
-    for (int i = 0; i < nami_presets() && i < PRESETS_MOST; i++) {
+    for (int i = 0; i < nami_presets_with_flush() && i < PRESETS_MOST; i++) {
         const nami_preset *preset = nami_preset_at(i);
         bool plain = preset->placement == NAMI_PLACE_LINEAR &&
                      strcmp(preset->order, "1f1b") == 0;

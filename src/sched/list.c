@@ -16,6 +16,7 @@ static const nami_order *const orders[] = {
 
 /* clang-format off */
 #define FLUSH NAMI_WEIGHTS_FLUSH, NAMI_SPLIT_MICROBATCH
+/* Those with a flush come first. */
 static const nami_preset presets[] = {
     {"gpipe", "all forwards, then all backwards", NAMI_PLACE_LINEAR, "fill-drain", FLUSH},
     {"dapple", "one forward, one backward (1F1B), with a flush", NAMI_PLACE_LINEAR, "1f1b", FLUSH},
@@ -32,6 +33,8 @@ static const nami_preset presets[] = {
     {"dualpipe", "two copies, forwards paired with backwards; even P and M, M >= 2P", NAMI_PLACE_BIDIRECTIONAL, "dualpipe", FLUSH},
     {"dualpipev", "one wave, forwards paired with backwards; M >= 2P", NAMI_PLACE_WAVE, "dualpipev", FLUSH},
     {"terapipe", "K token slices of each micro-batch, causal models", NAMI_PLACE_LINEAR, "terapipe", FLUSH},
+    {"pipedream", "1F1B without a flush, each backward with the weights of its forward", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_STASH, NAMI_SPLIT_MICROBATCH},
+    {"ashpipe", "the same with as many ranks a stage as it needs, samples split over them", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_STASH, NAMI_SPLIT_SAMPLE},
 };
 /* clang-format on */
 
@@ -57,6 +60,14 @@ const nami_order *nami_order_find(const char *name)
 int nami_presets(void)
 {
     return (int)(sizeof presets / sizeof *presets);
+}
+
+int nami_presets_with_flush(void)
+{
+    int count = 0;
+    while (count < nami_presets() && presets[count].weights == NAMI_WEIGHTS_FLUSH)
+        count++;
+    return count;
 }
 
 const nami_preset *nami_preset_at(int i)

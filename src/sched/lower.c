@@ -9,16 +9,19 @@
  *   finish whenever the compute lists do, and they do so even when no byte is buffered on the way: every
  *   send meets a receive that its owner reaches without waiting for this send;
  * - a REDUCE starts the sum of the stage's gradients, directly after the last action that adds to them;
- * - the UPDATEs of all stages of the position end the list; each waits for the REDUCE of its stage.
+ * - the UPDATEs of all stages of the position end the list; each waits for the REDUCE of its stage;
+ * - without a flush REDUCE k and its UPDATE k follow the last gradient of update k at once (its SEND_B goes first), and
+ *   version.c gives each action the slot of the weights that it reads or makes.
  */
 #include "base/memory.h"
-#include "sched/schedule.h"
+#include "sched/version.h"
 
 typedef struct lowering {
     const nami_schedule *in;
     int position;
-    int64_t *
-        last; /* [copies][stages] index of the last action that adds to the gradients, or -1 */
+    int updates; /* of the lists */
+    /* [copies][stages][updates]: index of the last action that adds to the gradients, or -1 */
+    int64_t *last;
     nami_list *out;
 } lowering;
 
@@ -58,15 +61,26 @@ static void dispatch(const lowering *w, nami_action a)
         add(w, NAMI_SEND_B, a);
 }
 
-static void find_last_gradients(lowering *w)
+/* The last gradient of update `k` of a stage. */
+static int64_t *last_of(const lowering *w, int copy, int stage, int k)
+{
+    return &w->last[((int64_t)copy * w->in->place.stages + stage) * w->updates + k];
+}
+
+/* The same of the update that `a` is of. */
+static int64_t *last_with(const lowering *w, nami_action a)
+{
+    return last_of(w, a.copy, a.stage, a.unit / nami_recipe_group(&w->in->recipe));
+}
+
+/* The entries of the position's own stages are those of no other position, so one table serves all. */
+static void find_last_gradients(const lowering *w)
 {
     const nami_list *l = &w->in->list[w->position];
-    for (int64_t i = 0; i < (int64_t)w->in->place.copies * w->in->place.stages; i++)
-        w->last[i] = -1;
     for (int64_t i = 0; i < l->count; i++) {
         nami_action a = l->item[i];
         if (nami_semantics_of(a.kind)->adds_gradient || a.kind == NAMI_SEND_B)
-            w->last[(int64_t)a.copy * w->in->place.stages + a.stage] = i;
+            *last_with(w, a) = i;
     }
 }
 
@@ -78,20 +92,26 @@ static void add_to_stages(const lowering *w, nami_kind kind, bool idle)
     for (int c = 0; c < p->copies; c++) {
         for (int s = 0; s < p->stages; s++) {
             if (nami_place_of(p, c, s) == w->position &&
-                (!idle || w->last[(int64_t)c * p->stages + s] < 0))
+                (!idle || *last_of(w, c, s, 0) < 0))
                 nami_list_add(w->out, nami_action_in(kind, c, s, -1));
         }
     }
 }
 
-/* Behind action `i`: what it made is sent, and its stage's sum begins after its last gradient. */
+/* Behind action `i`: what it made is sent, and its stage's sum begins after its last gradient; without a flush the
+ * update follows. */
 static void follow(const lowering *w, int64_t i, bool communicate, bool updates)
 {
     nami_action a = w->in->list[w->position].item[i];
     if (communicate)
         dispatch(w, a);
-    if (updates && w->last[(int64_t)a.copy * w->in->place.stages + a.stage] == i)
-        nami_list_add(w->out, nami_action_in(NAMI_REDUCE, a.copy, a.stage, -1));
+    if (!updates || !nami_semantics_of(a.kind)->per_unit || *last_with(w, a) != i)
+        return;
+    bool flush = w->in->recipe.weights == NAMI_WEIGHTS_FLUSH;
+    int update = flush ? -1 : a.unit / nami_recipe_group(&w->in->recipe);
+    nami_list_add(w->out, nami_action_in(NAMI_REDUCE, a.copy, a.stage, update));
+    if (!flush)
+        nami_list_add(w->out, nami_action_in(NAMI_UPDATE, a.copy, a.stage, update));
 }
 
 /* Nothing comes between the two actions of a pair. */
@@ -112,7 +132,7 @@ static void lower_position(lowering *w, int64_t ahead, bool updates)
         if (!first)
             follow(w, i, communicate, updates);
     }
-    if (updates) {
+    if (updates && w->in->recipe.weights == NAMI_WEIGHTS_FLUSH) {
         add_to_stages(w, NAMI_REDUCE, true);
         add_to_stages(w, NAMI_UPDATE, false);
     }
@@ -123,10 +143,10 @@ static void copy_place(const nami_place *in, nami_place *out)
     size_t entries = (size_t)in->copies * (size_t)in->stages;
     *out = *in;
     out->position = nami_alloc(NAMI_MEM_OTHER, entries * sizeof(int));
-    out->replicas = nami_alloc(NAMI_MEM_OTHER, (size_t)in->stages * sizeof(int));
+    out->replicas = nami_alloc(NAMI_MEM_OTHER, (size_t)in->positions * sizeof(int));
     for (size_t i = 0; i < entries; i++)
         out->position[i] = in->position[i];
-    for (int i = 0; i < in->stages; i++)
+    for (int i = 0; i < in->positions; i++)
         out->replicas[i] = in->replicas[i];
 }
 
@@ -142,13 +162,16 @@ nami_status nami_schedule_lower(const nami_schedule *in, int ahead, nami_schedul
     copy_place(&in->place, &out->place);
     out->list =
         nami_calloc(NAMI_MEM_OTHER, (size_t)in->place.positions, sizeof *out->list);
-    lowering w = {.in = in};
-    w.last = nami_alloc(NAMI_MEM_OTHER, (size_t)in->place.copies *
-                                            (size_t)in->place.stages * sizeof *w.last);
+    lowering w = {.in = in, .updates = nami_recipe_updates(&in->recipe)};
+    size_t sums =
+        (size_t)in->place.copies * (size_t)in->place.stages * (size_t)w.updates;
+    w.last = nami_alloc(NAMI_MEM_OTHER, sums * sizeof *w.last);
+    for (size_t i = 0; i < sums; i++)
+        w.last[i] = -1;
     for (w.position = 0; w.position < in->place.positions; w.position++) {
         w.out = &out->list[w.position];
         lower_position(&w, ahead, updates);
     }
     nami_free(w.last);
-    return NAMI_OK;
+    return updates && nami_versions_kept(out) ? nami_versions_assign(out) : NAMI_OK;
 }

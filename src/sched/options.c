@@ -100,22 +100,27 @@ static const nami_option rows[] = {
      .offset = FIELD(weights),
      .fallback = "preset",
      .choices = weights,
-     .help = "Which version of the weights an action reads; only flush is supported so "
-             "far."},
+     .help = "Which version of the weights an action reads. flush: one, updated behind "
+             "the whole step. The others update without waiting (asynchronous): stash "
+             "(a backward reads what its forward read), vertical (all stages read what "
+             "stage 0 read), 2bw (double-buffered), newest, predict, grouped."},
     {.section = "pipeline",
      .key = "split",
      .kind = NAMI_OPTION_CHOICE,
      .offset = FIELD(split),
      .fallback = "preset",
      .choices = splits,
-     .help = "How a mini-batch is divided over replicas; only microbatch is supported "
-             "so far."},
+     .help = "How a step is divided over the replicas of a position: whole "
+             "micro-batches, or the samples of each micro-batch (sample), which takes "
+             "any stage_replicas."},
     {.section = "pipeline",
      .key = "stage_replicas",
      .kind = NAMI_OPTION_INTS,
      .offset = FIELD(stage_replicas),
      .fallback = "",
-     .help = "Replicas of each stage, as 4-3-1; not supported yet."},
+     .help =
+         "Ranks of each position, as 4-3-1, instead of replicas; they add up to all "
+         "ranks. Unequal ones need split = sample."},
     {.section = "pipeline",
      .key = "cuts",
      .kind = NAMI_OPTION_INTS,
@@ -128,26 +133,32 @@ static const nami_option rows[] = {
      .kind = NAMI_OPTION_INTS,
      .offset = FIELD(depth),
      .fallback = "",
-     .help = "Warm-up mini-batches of each stage without flush; not supported yet."},
+     .help = "Micro-batches that each stage runs ahead in the order 1f1b, as 3-2-1-0; "
+             "empty: S-1-s. They may not grow along the chain. Without a flush this is "
+             "the delay of the stage's weights."},
+    {.section = "pipeline",
+     .key = "stage_recompute",
+     .kind = NAMI_OPTION_INTS,
+     .offset = FIELD(stage_recompute),
+     .fallback = "",
+     .help =
+         "Stages that keep only their inputs and run their forward again before the "
+         "backward, while its gradient travels, as 1-1-0; never the last. Empty: "
+         "none."},
+    {.section = "pipeline",
+     .key = "window",
+     .kind = NAMI_OPTION_INT,
+     .offset = FIELD(window),
+     .fallback = "100",
+     .minimum = 1,
+     .maximum = INT32_MAX / 4,
+     .help = "Without a flush: steps (updates) after which the pipeline drains, as it "
+             "does at evaluations, checkpoints and the end. With a flush every step "
+             "drains, and it is not read."},
 };
 
 const nami_option_table nami_pipeline_table = {.row = rows,
                                                .rows = sizeof rows / sizeof *rows};
-
-static nami_status check_later(const nami_pipeline_options *o)
-{
-    if (o->stage_replicas.count > 0)
-        return nami_fail(
-            NAMI_EPLAN,
-            "pipeline.stage_replicas arrives with asynchronous schedules; use "
-            "pipeline.replicas for equal replicas of every stage");
-    if (o->depth.count > 0)
-        return nami_fail(
-            NAMI_EPLAN,
-            "pipeline.depth arrives with asynchronous schedules; with a flush "
-            "the order fixes the warm-up");
-    return NAMI_OK;
-}
 
 /* Whether `cuts` are the first blocks of `stages` stages (0: not known yet). */
 static nami_status check_cuts(const nami_ints *cuts, int stages)
@@ -173,6 +184,42 @@ static nami_status check_cuts(const nami_ints *cuts, int stages)
     return NAMI_OK;
 }
 
+/* P, from stage_replicas, which must use up the ranks. */
+static nami_status derive_from_list(const nami_pipeline_options *o, int ranks,
+                                    int64_t *positions)
+{
+    const nami_ints *list = &o->stage_replicas;
+    nami_text sum = {0};
+    int64_t total = 0;
+    if (o->replicas != 1)
+        return nami_fail(NAMI_EINPUT,
+                         "pipeline.stage_replicas says the replicas of each position; "
+                         "remove pipeline.replicas = %lld",
+                         (long long)o->replicas);
+    *positions = o->positions > 0 ? o->positions : list->count;
+    if (list->count != *positions)
+        return nami_fail(NAMI_EPLAN,
+                         "pipeline.stage_replicas names %d positions, but "
+                         "pipeline.positions = %lld",
+                         list->count, (long long)*positions);
+    for (int i = 0; i < list->count; i++) {
+        total += list->item[i];
+        if (i < 16)
+            nami_text_add(&sum, "%s%d", i > 0 ? " + " : "", list->item[i]);
+    }
+    nami_status status =
+        total == ranks
+            ? NAMI_OK
+            : nami_fail(
+                  NAMI_EPLAN,
+                  "pipeline.stage_replicas needs %s%s = %lld ranks, but there are "
+                  "%d",
+                  nami_text_get(&sum), list->count > 16 ? " + ..." : "",
+                  (long long)total, ranks);
+    nami_text_free(&sum);
+    return status;
+}
+
 /* P, and the ranks it needs with D replicas. */
 static nami_status derive_positions(const nami_pipeline_options *o, int ranks,
                                     int64_t *positions)
@@ -193,26 +240,49 @@ static nami_status derive_positions(const nami_pipeline_options *o, int ranks,
     return NAMI_OK;
 }
 
+/* Units: micro-batches of an update and of the lists. */
+static nami_status derive_units(const nami_pipeline_options *o, nami_recipe *r)
+{
+    int64_t d = 1;
+    if (r->split == NAMI_SPLIT_MICROBATCH)
+        d = r->stage_replicas.count > 0 ? r->stage_replicas.item[0] : o->replicas;
+    if (d < 1 || o->microbatches % d != 0)
+        return nami_fail(NAMI_EPLAN,
+                         "%lld micro-batches cannot be shared by %lld replicas: %lld = "
+                         "%lld x %lld + %lld",
+                         (long long)o->microbatches, (long long)d,
+                         (long long)o->microbatches, (long long)d,
+                         (long long)(d < 1 ? 0 : o->microbatches / d),
+                         (long long)(d < 1 ? o->microbatches : o->microbatches % d));
+    r->microbatches = r->per_update = (int)(o->microbatches / d);
+    if (nami_recipe_flushes(r))
+        return NAMI_OK;
+    if (o->window > INT32_MAX / 4 / r->per_update)
+        return nami_fail(
+            NAMI_EPLAN,
+            "pipeline.window = %lld steps of %d micro-batches are %lld; at "
+            "most %d fit in a window",
+            (long long)o->window, r->per_update, (long long)(o->window * r->per_update),
+            INT32_MAX / 4);
+    r->microbatches = (int)(o->window * r->per_update);
+    return NAMI_OK;
+}
+
 nami_status nami_recipe_from_options(const nami_pipeline_options *o, int ranks,
                                      nami_recipe *out)
 {
     int64_t positions = 0;
-    NAMI_TRY(check_later(o));
-    NAMI_TRY(derive_positions(o, ranks, &positions));
-    if (o->microbatches % o->replicas != 0)
-        return nami_fail(NAMI_EPLAN,
-                         "%lld micro-batches cannot be shared by %lld replicas: %lld = "
-                         "%lld x %lld + %lld",
-                         (long long)o->microbatches, (long long)o->replicas,
-                         (long long)o->microbatches, (long long)o->replicas,
-                         (long long)(o->microbatches / o->replicas),
-                         (long long)(o->microbatches % o->replicas));
+    NAMI_TRY(o->stage_replicas.count > 0 ? derive_from_list(o, ranks, &positions)
+                                         : derive_positions(o, ranks, &positions));
     nami_recipe r = {.positions = (int)positions,
-                     .microbatches = (int)(o->microbatches / o->replicas),
                      .waves = 1,
                      .chunks = 1,
                      .slices = (int)o->slices,
-                     .recompute = o->recompute};
+                     .replicas = (int)o->replicas,
+                     .recompute = o->recompute,
+                     .stage_replicas = o->stage_replicas,
+                     .depth = o->depth,
+                     .stage_recompute = o->stage_recompute};
     NAMI_TRY(nami_recipe_preset(&r, o->schedule));
     if (r.placement == NAMI_PLACE_FREE && (o->placement > 0 || *o->order != '\0'))
         return nami_fail(NAMI_EINPUT,
@@ -231,6 +301,8 @@ nami_status nami_recipe_from_options(const nami_pipeline_options *o, int ranks,
         r.waves = (int)o->waves;
     if (r.placement == NAMI_PLACE_LOOPING)
         r.chunks = (int)o->chunks;
+    NAMI_TRY(nami_recipe_check_place(&r));
+    NAMI_TRY(derive_units(o, &r));
     NAMI_TRY(nami_recipe_check(&r));
     NAMI_TRY(check_cuts(&o->cuts, nami_recipe_stages(&r)));
     *out = r;

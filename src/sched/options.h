@@ -18,17 +18,20 @@ typedef struct nami_pipeline_options {
     char *order;              /* "": the preset's */
     int weights;              /* 0: the preset's, else nami_weights + 1 */
     int split;                /* 0: the preset's, else nami_split + 1 */
-    nami_ints stage_replicas; /* R_s of each stage */
+    nami_ints stage_replicas; /* R of each position */
     nami_ints cuts;  /* first block of each stage; empty: balanced by the partitioner */
-    nami_ints depth; /* warm-up units of each stage, without flush */
+    nami_ints depth; /* units that each stage runs ahead, order 1f1b */
+    nami_ints stage_recompute; /* 1: the stage runs its forward again */
+    int64_t window;            /* updates between drains, without a flush */
 } nami_pipeline_options;
 
 extern const nami_option_table nami_pipeline_table;
 
-/* The recipe of one pipeline (M / D micro-batches) on `ranks` ranks. The recipe borrows names from `o`.
+/* The recipe of one pipeline on `ranks` ranks: M / D micro-batches a step (M with split = sample); without a flush a
+ * whole window of them. The recipe borrows names and lists from `o`.
  *
  * Local. Status: NAMI_EINPUT for values that make no sense, NAMI_EPLAN with the arithmetic for those
- * that do not fit together or are not supported yet. */
+ * that do not fit together. */
 nami_status nami_recipe_from_options(const nami_pipeline_options *o, int ranks,
                                      nami_recipe *out);
 

@@ -15,6 +15,7 @@ typedef struct nami_order {
     unsigned placements; /* those it can serve: sum of NAMI_ON(kind) */
     bool one_wave;       /* on the wave placement: drawn for W = 1 alone */
     bool sliced;         /* serves more than one token slice */
+    bool windows; /* without a flush: held stays bounded however long the window is */
     /* Why the order does not admit the counts of `r`, as a failed status; NULL: admits all. */
     nami_status (*admits)(const nami_recipe *r);
     /* Append the compute actions of `position` to `out`. */

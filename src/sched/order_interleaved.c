@@ -73,6 +73,7 @@ const nami_order nami_order_interleaved = {
     .summary = "1F1B over V chunks a position, in groups of P micro-batches",
     .placements = NAMI_ON(NAMI_PLACE_LOOPING) | NAMI_ON(NAMI_PLACE_LINEAR),
     .admits = admits,
+    .windows = true,
     .generate = generate,
     .held = held,
 };

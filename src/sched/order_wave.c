@@ -61,6 +61,7 @@ const nami_order nami_order_wave = {
     .name = "wave",
     .summary = "Hanayo's slots: any number of micro-batches, at most P in flight",
     .placements = NAMI_ON(NAMI_PLACE_WAVE),
+    .windows = true,
     .generate = generate,
     .held = held,
 };

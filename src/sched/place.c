@@ -36,14 +36,36 @@ nami_status nami_place_make(const nami_recipe *r, nami_place *out)
         return nami_fail(NAMI_EPLAN, "a placement of its own comes from a file only");
     out->position =
         nami_calloc(NAMI_MEM_OTHER, (size_t)copies * (size_t)stages, sizeof(int));
-    out->replicas = nami_calloc(NAMI_MEM_OTHER, (size_t)stages, sizeof(int));
+    out->replicas = nami_calloc(NAMI_MEM_OTHER, (size_t)r->positions, sizeof(int));
+    nami_place_fill(r, out);
     for (int s = 0; s < stages; s++) {
-        out->replicas[s] = 1;
         out->position[s] = stage_position(r->placement, r->positions, s);
         if (copies == 2)
             out->position[stages + s] = r->positions - 1 - s;
     }
     return NAMI_OK;
+}
+
+void nami_place_fill(const nami_recipe *r, nami_place *out)
+{
+    for (int p = 0; p < out->positions; p++) {
+        out->replicas[p] = r->replicas > 0 ? r->replicas : 1;
+        if (p < r->stage_replicas.count)
+            out->replicas[p] = r->stage_replicas.item[p];
+    }
+}
+
+int nami_place_first(const nami_place *p, int position)
+{
+    int rank = 0;
+    for (int i = 0; i < position; i++)
+        rank += p->replicas[i];
+    return rank;
+}
+
+int nami_place_ranks(const nami_place *p)
+{
+    return nami_place_first(p, p->positions);
 }
 
 void nami_place_free(nami_place *p)

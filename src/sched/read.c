@@ -163,11 +163,10 @@ static nami_status place(const char *where, nami_schedule *s)
     nami_place *p = &s->place;
     size_t entries = (size_t)p->copies * (size_t)p->stages;
     p->position = nami_alloc(NAMI_MEM_OTHER, entries * sizeof(int));
-    p->replicas = nami_alloc(NAMI_MEM_OTHER, (size_t)p->stages * sizeof(int));
+    p->replicas = nami_alloc(NAMI_MEM_OTHER, (size_t)p->positions * sizeof(int));
     for (size_t i = 0; i < entries; i++)
         p->position[i] = -1;
-    for (int i = 0; i < p->stages; i++)
-        p->replicas[i] = 1;
+    nami_place_fill(&s->recipe, p);
     for (int position = 0; position < p->positions; position++) {
         for (int64_t i = 0; i < s->list[position].count; i++) {
             nami_action a = s->list[position].item[i];

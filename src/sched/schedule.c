@@ -44,17 +44,63 @@ static nami_status from_file(const nami_recipe *r, nami_schedule *out)
         return nami_fail(NAMI_EPLAN,
                          "%s has %d micro-batches, but each pipeline has %d a step",
                          r->name, out->recipe.microbatches, r->microbatches);
-    out->recipe.name = r->name;
-    out->recipe.weights = r->weights;
-    out->recipe.split = r->split;
-    out->recipe.recompute = r->recompute;
-    return NAMI_OK;
+    nami_recipe own = *r;
+    own.positions = out->recipe.positions;
+    own.microbatches = out->recipe.microbatches;
+    own.slices = out->recipe.slices;
+    own.waves = own.chunks = 1;
+    out->recipe = own;
+    if (own.depth.count > 0 || own.stage_recompute.count > 0)
+        return nami_fail(
+            NAMI_EPLAN,
+            "%s says what runs ahead and what runs again; remove depth and "
+            "stage_recompute",
+            r->name);
+    NAMI_TRY(nami_recipe_check_place(&own));
+    nami_place_fill(&own, &out->place);
+    if (!nami_recipe_flushes(&own) && (out->place.copies > 1 || own.slices > 1))
+        return nami_fail(NAMI_EPLAN,
+                         "%s has %d copies of the model and %d token slices; weights = "
+                         "%s goes with one of each",
+                         r->name, out->place.copies, own.slices,
+                         nami_weights_name(own.weights));
+    return nami_recipe_check_updates(&own);
 }
 
-nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose,
+/* Each backward of a stage that holds inputs only is preceded by its R. */
+static void insert_recomputations(const nami_recipe *r, nami_list *l)
+{
+    nami_list out = {0};
+    for (int64_t i = 0; i < l->count; i++) {
+        nami_action a = l->item[i];
+        bool backward = a.kind == NAMI_B || a.kind == NAMI_BI;
+        if (backward && r->stage_recompute.item[a.stage] != 0) {
+            nami_action again = a;
+            again.kind = NAMI_R;
+            nami_list_add(&out, again);
+        }
+        nami_list_add(&out, a);
+    }
+    nami_list_free(l);
+    *l = out;
+}
+
+/* An evaluation reads the newest weights and updates none: any number of micro-batches will do. */
+static nami_recipe evaluating(const nami_recipe *r)
+{
+    nami_recipe e = *r;
+    e.weights = NAMI_WEIGHTS_FLUSH;
+    e.per_update = 0;
+    e.depth = e.stage_recompute = (nami_ints){0};
+    return e;
+}
+
+nami_status nami_schedule_generate(const nami_recipe *wish, nami_purpose purpose,
                                    nami_schedule *out)
 {
-    *out = (nami_schedule){.recipe = *r, .purpose = purpose};
+    const nami_recipe own = purpose == NAMI_PURPOSE_EVALUATE ? evaluating(wish) : *wish,
+                      *r = &own;
+    *out = (nami_schedule){.recipe = own, .purpose = purpose};
     NAMI_TRY(nami_recipe_check(r));
     if (r->placement == NAMI_PLACE_FREE) {
         NAMI_TRY(from_file(r, out));
@@ -63,8 +109,11 @@ nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose,
         out->list =
             nami_calloc(NAMI_MEM_OTHER, (size_t)r->positions, sizeof *out->list);
         const nami_order *order = nami_order_find(r->order);
-        for (int i = 0; i < r->positions; i++)
+        for (int i = 0; i < r->positions; i++) {
             order->generate(r, &out->place, i, &out->list[i]);
+            if (r->stage_recompute.count > 0)
+                insert_recomputations(r, &out->list[i]);
+        }
     }
     out->purpose = purpose;
     if (purpose == NAMI_PURPOSE_EVALUATE)

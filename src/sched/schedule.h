@@ -41,15 +41,48 @@ typedef struct nami_recipe {
     const char *name; /* preset, e.g. "hanayo"; or "file:PATH" */
     nami_placement_kind placement;
     const char *order; /* name of the generator of the order, e.g. "wave"; borrowed */
-    nami_weights weights; /* only FLUSH so far */
-    nami_split split;     /* only MICROBATCH so far */
-    int positions;        /* P */
-    int microbatches;     /* M per pipeline and step, >= 1 */
-    int waves;            /* W, wave placement; else 1 */
-    int chunks;           /* V, looping placement; else 1 */
-    int slices;           /* K token slices, 1 unless the order says so */
+    nami_weights weights;
+    nami_split split;
+    int positions;    /* P */
+    int microbatches; /* of a pipeline: M a step; without a flush all units of a window */
+    int per_update; /* m: units of an update, divides microbatches; not read with a flush */
+    int waves;      /* W, wave placement; else 1 */
+    int chunks;     /* V, looping placement; else 1 */
+    int slices;     /* K token slices, 1 unless the order says so */
+    int replicas;   /* D ranks of every position; 0: 1 */
     bool recompute; /* block-level recomputation inside B; costs one more forward */
+    /* Lists are borrowed; empty: what is said behind the colon. */
+    nami_ints stage_replicas;  /* [positions] R of each: replicas */
+    nami_ints depth;           /* [stages] units ahead, order 1f1b: S-1-s */
+    nami_ints stage_recompute; /* [stages] 1: R runs the forward again before B: 0 */
 } nami_recipe;
+
+/* Whether all units are of one update, which waits for all stages. Local. */
+static inline bool nami_recipe_flushes(const nami_recipe *r)
+{
+    return r->weights == NAMI_WEIGHTS_FLUSH;
+}
+
+/* Units of an update: m without a flush, else all. Local. */
+static inline int nami_recipe_group(const nami_recipe *r)
+{
+    return nami_recipe_flushes(r) ? r->microbatches : r->per_update;
+}
+
+/* Updates of the lists: 1 with a flush, else U of the window. Local. */
+static inline int nami_recipe_updates(const nami_recipe *r)
+{
+    return r->microbatches / nami_recipe_group(r);
+}
+
+/* Whether the replicas of positions go with the split. Local. Status: NAMI_EINPUT or NAMI_EPLAN. */
+nami_status nami_recipe_check_place(const nami_recipe *r);
+
+/* Whether per_update divides the units of the window. Local. Status: NAMI_EPLAN with the arithmetic. */
+nami_status nami_recipe_check_updates(const nami_recipe *r);
+
+/* "stash". Local. */
+const char *nami_weights_name(nami_weights weights);
 
 enum { NAMI_STAGES_MOST = 65535 }; /* an action numbers stages in 16 bits */
 
@@ -59,7 +92,7 @@ typedef struct nami_place {
     int stages;    /* S, of one copy */
     int copies;    /* of the model: 1, or 2 when bidirectional */
     int *position; /* [copies][stages]: where stage s of copy c lies */
-    int *replicas; /* [stages]: R_s; all equal so far */
+    int *replicas; /* [positions]: R, ranks of each position */
 } nami_place;
 
 /* Place the stages of a recipe. Local; freed with nami_place_free.
@@ -67,11 +100,18 @@ typedef struct nami_place {
 nami_status nami_place_make(const nami_recipe *r, nami_place *out);
 void nami_place_free(nami_place *p);
 
+/* Fill replicas[] as the recipe says. Local. */
+void nami_place_fill(const nami_recipe *r, nami_place *out);
+
 /* The position of stage s of copy c. Local. */
 static inline int nami_place_of(const nami_place *p, int copy, int stage)
 {
     return p->position[(int64_t)copy * p->stages + stage];
 }
+
+/* The first rank of `position`: ranks are numbered position by position. Local. */
+int nami_place_first(const nami_place *p, int position);
+int nami_place_ranks(const nami_place *p); /* of all positions. Local. */
 
 /* The stages of `copy` on `position`, ascending, into stage[] (room for p->stages); returns how many. Local. */
 int nami_place_local(const nami_place *p, int position, int copy, int *stage);
@@ -96,6 +136,7 @@ typedef struct nami_preset {
 } nami_preset;
 
 int nami_presets(void);                                /* how many */
+int nami_presets_with_flush(void);                     /* how many, which come first */
 const nami_preset *nami_preset_at(int i);              /* 0 <= i < nami_presets() */
 const nami_preset *nami_preset_find(const char *name); /* NULL when unknown */
 
@@ -121,7 +162,10 @@ nami_status nami_schedule_generate(const nami_recipe *r, nami_purpose purpose,
  *
  * Local. A receive is posted `ahead` compute actions before the action that needs it (>= 0). Nothing
  * is sent where both stages share a position. REDUCE of a stage follows its last gradient of the step;
- * UPDATE of all stages of a position ends the list. An evaluate list has no REDUCE and no UPDATE. */
+ * UPDATE of all stages of a position ends the list. Without a flush REDUCE k and UPDATE k of a stage follow the
+ * last gradient of update k, and each action is given the slot of its version. An evaluate list has no REDUCE
+ * and no UPDATE.
+ * Status: NAMI_EPLAN when a unit has to read weights that no update before it has made. */
 nami_status nami_schedule_lower(const nami_schedule *in, int ahead, nami_schedule *out);
 
 /* generate + lower + validate, in one call. Local. */
@@ -138,7 +182,8 @@ nami_status nami_schedule_walk(const nami_schedule *s,
                                void (*visit)(void *, int, int64_t), void *context);
 
 /* Prove the lists: completeness, dependencies, paired sends and receives with equal keys, no deadlock
- * with zero eager buffering, REDUCE and UPDATE after the last gradient, in-flight bound.
+ * with zero eager buffering, REDUCE and UPDATE after the last gradient (of their group), weight versions as the
+ * policy promises, each in its slot from the update that makes it to its last reader, in-flight bound.
  * Works on compute-only lists (data dependencies across positions) and on lowered ones.
  * Local. Status: NAMI_EPLAN naming position, index, action and reason. */
 nami_status nami_schedule_validate(const nami_schedule *s);
@@ -154,6 +199,10 @@ int nami_schedule_in_split(const nami_schedule *s, int copy, int stage);
  * lists order them; 0 when nothing is received. Local. */
 int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage,
                              nami_kind direction);
+
+/* Versions of the weights of stage s that lists need at once: n, the slots of its ring. Version number v (0: what
+ * the drain before left; UPDATE k makes k + 1) lies in slot v mod n; 1 with a flush and in an evaluation. Local. */
+int nami_schedule_versions(const nami_schedule *s, int copy, int stage);
 
 /* Units times stages of `position` that are held at once at most: activations in flight, in shares of a
  * stage (a token slice counts as one). Local. */

@@ -41,6 +41,7 @@ const nami_order nami_order_template = {
     .summary = "one micro-batch after the other: no overlap at all",
     .placements = NAMI_ON(NAMI_PLACE_LINEAR) | NAMI_ON(NAMI_PLACE_LOOPING) |
                   NAMI_ON(NAMI_PLACE_WAVE),
+    .windows = true,
     .generate = generate,
     .held = held,
 };

@@ -3,8 +3,9 @@
  *
  * The proof covers: each entry belongs where it stands; every (stage, micro-batch, slice) has exactly the
  * actions that the purpose asks for, in the order that data on its own position demands; a message has one
- * sender and one receiver with equal keys; REDUCE and UPDATE follow the last gradient; weight versions
- * exist when they are read; no more activations are in flight than the order promises; and walk.c finds
+ * sender and one receiver with equal keys; REDUCE and UPDATE follow the last gradient (without a
+ * flush: of their group, and none of a later one comes before them); each reader finds in its slot the version that
+ * its policy demands; no more activations are in flight than the order promises; and walk.c finds
  * no deadlock, with sends that wait for their receiver's post (nothing is buffered on the way).
  * Time and memory are linear in the number of actions.
  */
@@ -23,9 +24,10 @@ typedef struct proof {
     bool train;
     uint16_t *seen;  /* [stages][units][slices]: one bit a kind */
     int16_t *owner;  /* [units]: the copy that runs it, -1 before it is known */
-    uint8_t *ending; /* [copies][stages]: HAS_... */
-    nami_versions versions;
-    int position; /* being looked at */
+    uint8_t *ending; /* [copies][stages]: HAS_..., without a flush of update `made` */
+    int32_t *made;   /* [stages]: updates so far, without a flush */
+    int32_t *added;  /* [stages]: gradients of update `made` so far */
+    int position;    /* being looked at */
     int64_t index;
     nami_action a;
 } proof;
@@ -151,12 +153,44 @@ static nami_status check_order(const proof *c, unsigned seen)
         return seen & BIT(NAMI_BI) ? NAMI_OK
                                    : object(c, "its input backward (I) has not run");
     case NAMI_R:
+        if (c->s->recipe.stage_recompute.count > 0 &&
+            c->s->recipe.stage_recompute.item[c->a.stage] == 0)
+            return object(c, "stage %d holds its activations", c->a.stage);
         if (!(seen & BIT(NAMI_F)))
             return object(c, "its forward has not run");
         return seen & BACKWARDS ? object(c, "its backward has run already") : NAMI_OK;
     default:
         return check_message(c, seen);
     }
+}
+
+/* With a flush nothing follows the sum and the update of the step. */
+static nami_status check_before_end(const proof *c)
+{
+    const nami_semantics *is = nami_semantics_of(c->a.kind);
+    uint8_t ended = c->ending[(int64_t)c->a.copy * c->p->stages + c->a.stage];
+    if (is->adds_gradient && (ended & HAS_REDUCE))
+        return object(c, "the gradients of stage %d have been reduced already",
+                      c->a.stage);
+    if (is->compute && (ended & HAS_UPDATE))
+        return object(c, "stage %d has been updated already", c->a.stage);
+    return NAMI_OK;
+}
+
+/* Without a flush a gradient belongs to the update that the stage makes next. */
+static nami_status check_group(const proof *c)
+{
+    nami_action a = c->a;
+    int group = a.unit / nami_recipe_group(&c->s->recipe), made = c->made[a.stage];
+    if (!c->s->updates || !nami_semantics_of(a.kind)->adds_gradient)
+        return NAMI_OK;
+    if (group < made || (group == made && (c->ending[a.stage] & HAS_REDUCE)))
+        return object(c, "the gradients of update %d have been reduced already", group);
+    if (group > made)
+        return object(c, "it is of update %d, but update %d of stage %d comes first",
+                      group, made, a.stage);
+    c->added[a.stage]++;
+    return NAMI_OK;
 }
 
 /* An action that belongs to a micro-batch. */
@@ -172,14 +206,7 @@ static nami_status check_unit(proof *c)
     if (c->owner[a.unit] >= 0 && c->owner[a.unit] != a.copy)
         return object(c, "the micro-batch runs in copy %d of the model",
                       c->owner[a.unit]);
-    uint8_t ended = c->ending[(int64_t)a.copy * c->p->stages + a.stage];
-    if (c->s->recipe.weights == NAMI_WEIGHTS_FLUSH) {
-        if (is->adds_gradient && (ended & HAS_REDUCE))
-            return object(c, "the gradients of stage %d have been reduced already",
-                          a.stage);
-        if (is->compute && (ended & HAS_UPDATE))
-            return object(c, "stage %d has been updated already", a.stage);
-    }
+    NAMI_TRY(nami_recipe_flushes(&c->s->recipe) ? check_before_end(c) : check_group(c));
     NAMI_TRY(check_order(c, *seen));
     c->owner[a.unit] = a.copy;
     *seen |= (uint16_t)BIT(a.kind);
@@ -210,6 +237,34 @@ static nami_status check_ending(proof *c)
     return NAMI_OK;
 }
 
+/* REDUCE and UPDATE of a stage without a flush: in order of the updates, each behind all its gradients. */
+static nami_status check_update(proof *c)
+{
+    nami_action a = c->a;
+    int made = c->made[a.stage], m = nami_recipe_group(&c->s->recipe);
+    if (!c->train)
+        return object(c, "an evaluation changes no weights");
+    if (a.kind != NAMI_REDUCE && a.kind != NAMI_UPDATE)
+        return object(c, "without a flush gradients are not scattered");
+    if (a.unit != made)
+        return object(c, "update %d of stage %d comes next", made, a.stage);
+    if (a.kind == NAMI_REDUCE) {
+        if (c->ending[a.stage] & HAS_REDUCE)
+            return object(c, "stage %d has had it already", a.stage);
+        if (c->added[a.stage] != m)
+            return object(c, "only %d of the %d gradients of update %d stand before it",
+                          c->added[a.stage], m, made);
+        c->ending[a.stage] = HAS_REDUCE;
+        return NAMI_OK;
+    }
+    if (!(c->ending[a.stage] & HAS_REDUCE))
+        return object(c, "the gradients of stage %d have not been reduced", a.stage);
+    c->ending[a.stage] = 0;
+    c->added[a.stage] = 0;
+    c->made[a.stage]++;
+    return NAMI_OK;
+}
+
 /* The entry and the next one are a pair: two computations that do not need each other. */
 static nami_status check_pair(const proof *c)
 {
@@ -235,16 +290,18 @@ static nami_status check_entry(proof *c)
                          "position %d, entry %lld: unknown kind of action %d",
                          c->position, (long long)c->index, c->a.kind);
     NAMI_TRY(check_place(c));
-    const char *wrong = nami_versions_see(&c->versions, c->s, c->a);
-    if (wrong != NULL)
-        return object(c, "%s", wrong);
+    if (!nami_versions_kept(c->s) && c->a.version != 0)
+        return object(c, "%s",
+                      nami_recipe_flushes(&c->s->recipe)
+                          ? "with a flush there is only version 0 of the weights"
+                          : "versions are given together with the updates");
     if (c->a.flags & NAMI_FLAG_PAIR)
         NAMI_TRY(check_pair(c));
     if (nami_semantics_of(c->a.kind)->per_unit)
         return check_unit(c);
-    if (c->a.kind == NAMI_DRAIN || c->s->recipe.weights != NAMI_WEIGHTS_FLUSH)
+    if (c->a.kind == NAMI_DRAIN)
         return NAMI_OK;
-    return check_ending(c);
+    return nami_recipe_flushes(&c->s->recipe) ? check_ending(c) : check_update(c);
 }
 
 static nami_status check_lists(proof *c)
@@ -287,7 +344,23 @@ static nami_status check_complete_unit(const proof *c, int stage, int unit, int 
         want |= BIT(NAMI_BW);
     else if (c->train)
         want |= BIT(NAMI_B);
+    const nami_ints *again = &c->s->recipe.stage_recompute;
+    if (c->train && again->count > 0 && again->item[stage] != 0)
+        want |= BIT(NAMI_R);
     return (want & ~seen) == 0 ? NAMI_OK : lacks(c, stage, unit, slice, want & ~seen);
+}
+
+static nami_status check_made(const proof *c)
+{
+    int all = nami_recipe_updates(&c->s->recipe);
+    for (int s = 0; s < c->p->stages; s++) {
+        if (c->made[s] != all)
+            return nami_fail(
+                NAMI_EPLAN,
+                "position %d: UPDATE %d of stage %d is missing from its list",
+                c->p->position[s], c->made[s], s);
+    }
+    return NAMI_OK;
 }
 
 static nami_status check_complete(const proof *c)
@@ -299,8 +372,10 @@ static nami_status check_complete(const proof *c)
                 NAMI_TRY(check_complete_unit(c, s, u, k));
         }
     }
-    if (!c->s->updates || r->weights != NAMI_WEIGHTS_FLUSH)
+    if (!c->s->updates)
         return NAMI_OK;
+    if (!nami_recipe_flushes(r))
+        return check_made(c);
     for (int64_t i = 0; i < (int64_t)c->p->copies * c->p->stages; i++) {
         unsigned want = HAS_REDUCE | HAS_UPDATE, has = c->ending[i];
         want |= has & HAS_SCATTER ? HAS_GATHER : 0;
@@ -340,6 +415,7 @@ static nami_status check_sizes(const nami_schedule *s)
         entries += s->list[p].count;
     if (r->microbatches < 1 || r->slices < 1 || s->place.stages < 1)
         return nami_fail(NAMI_EPLAN, "the schedule is empty");
+    NAMI_TRY(nami_recipe_check_updates(r));
     double needed = (double)s->place.stages * r->microbatches * r->slices *
                     (s->purpose == NAMI_PURPOSE_TRAIN ? 2 : 1);
     if ((double)entries < needed)
@@ -349,6 +425,73 @@ static nami_status check_sizes(const nami_schedule *s)
                          "some are missing",
                          s->place.stages, r->microbatches, needed, (long long)entries);
     return NAMI_OK;
+}
+
+/* The rings of a position: an update fills its slot, a reader must find what it has to read. */
+static nami_status check_rings(proof *c, nami_versions *v, const int *ring,
+                               int32_t *const *slot)
+{
+    const nami_list *l = &c->s->list[c->position];
+    for (c->index = 0; c->index < l->count; c->index++) {
+        nami_action a = c->a = l->item[c->index];
+        int number = nami_versions_see(v, a);
+        if (number < 0 && a.version != 0)
+            return object(c, "it neither reads nor makes weights");
+        if (number < 0)
+            continue;
+        if (a.version >= ring[a.stage])
+            return object(c, "the weights of stage %d have only %d slots", a.stage,
+                          ring[a.stage]);
+        if (a.kind == NAMI_UPDATE && a.version != number % ring[a.stage])
+            return object(c, "version %d lies in slot %d of %d", number,
+                          number % ring[a.stage], ring[a.stage]);
+        if (a.kind == NAMI_UPDATE) {
+            slot[a.stage][a.version] = number;
+        } else if (number > v->newest[a.stage]) {
+            nami_text why = {0};
+            nami_versions_explain(v, a, number, &why);
+            nami_status status = object(c, "%s", nami_text_get(&why));
+            nami_text_free(&why);
+            return status;
+        } else if (slot[a.stage][a.version] != number) {
+            return object(c, "it must read version %d, but slot %d holds version %d",
+                          number, a.version, slot[a.stage][a.version]);
+        }
+    }
+    return NAMI_OK;
+}
+
+/* Versions of the weights, in complete lists that are in range. */
+static nami_status check_versions(proof *c)
+{
+    if (!nami_versions_kept(c->s))
+        return NAMI_OK;
+    size_t stages = (size_t)c->p->stages, slots = 0;
+    int *ring = nami_alloc(NAMI_MEM_OTHER, stages * sizeof *ring);
+    nami_versions_count(c->s, ring);
+    for (size_t i = 0; i < stages; i++)
+        slots += (size_t)ring[i];
+    int32_t *all = nami_alloc(NAMI_MEM_OTHER, slots * sizeof *all);
+    int32_t **slot = nami_alloc(NAMI_MEM_OTHER, stages * sizeof *slot);
+    for (size_t i = 0; i < slots; i++)
+        all[i] = -1;
+    slots = 0;
+    for (size_t i = 0; i < stages; i++) {
+        slot[i] = &all[slots];
+        slot[i][0] = 0; /* what the drain left */
+        slots += (size_t)ring[i];
+    }
+    nami_versions v;
+    nami_status status = NAMI_OK;
+    nami_versions_open(&v, c->s);
+    for (c->position = 0; c->position < c->p->positions && status == NAMI_OK;
+         c->position++)
+        status = check_rings(c, &v, ring, slot);
+    nami_versions_close(&v);
+    nami_free(slot);
+    nami_free(all);
+    nami_free(ring);
+    return status;
 }
 
 nami_status nami_schedule_validate(const nami_schedule *s)
@@ -363,11 +506,15 @@ nami_status nami_schedule_validate(const nami_schedule *s)
     c.owner = nami_alloc(NAMI_MEM_OTHER, units * sizeof *c.owner);
     for (size_t u = 0; u < units; u++)
         c.owner[u] = -1;
-    nami_versions_open(&c.versions, s);
+    c.made = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *c.made);
+    c.added = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *c.added);
     nami_status status = check_lists(&c);
     if (status == NAMI_OK)
         status = check_complete(&c);
-    nami_versions_close(&c.versions);
+    if (status == NAMI_OK)
+        status = check_versions(&c);
+    nami_free(c.made);
+    nami_free(c.added);
     nami_free(c.seen);
     nami_free(c.ending);
     nami_free(c.owner);

@@ -81,7 +81,7 @@ static int all_ways(const tiny_problem *p, const tiny_outcome *want)
 {
     int count = 0;
     for (int d = 1; d <= size; d++)
-        for (int i = 0; i < nami_presets() && size % d == 0; i++) {
+        for (int i = 0; i < nami_presets_with_flush() && size % d == 0; i++) {
             const tiny_way w = {.schedule = nami_preset_at(i)->name,
                                 .positions = size / d,
                                 .replicas = d,
@@ -139,7 +139,7 @@ static void test_seeds(void **state)
     for (int s = 0; s < seeds; s++) {
         options.seed = first + s;
         options.jitter = s % 3 == 0 ? 10e-6 : s % 3 == 1 ? 40e-6 : 150e-6;
-        for (int i = 0; i < nami_presets(); i++) {
+        for (int i = 0; i < nami_presets_with_flush(); i++) {
             const int d = (s + i) % 2 == 0 && size % 2 == 0 ? 2 : 1;
             const tiny_way w = {.schedule = nami_preset_at(i)->name,
                                 .positions = size / d,

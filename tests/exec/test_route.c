@@ -225,7 +225,7 @@ static void test_every_schedule(void **state)
 {
     (void)state;
     uint64_t seed = nami_test_seed(77);
-    for (int i = 0; i < nami_presets(); i++) {
+    for (int i = 0; i < nami_presets_with_flush(); i++) {
         for (int positions = 1; positions <= 6; positions++) {
             for (int micros = 1; micros <= 14; micros += positions > 4 ? 3 : 1) {
                 for (int many = 1; many <= 3; many++) {

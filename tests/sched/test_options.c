@@ -71,6 +71,51 @@ static void test_recipes(void **state)
     accept("placement=bidirectional order=gems microbatches=3", 2, 2, 3, 2);
 }
 
+/* Without a flush the lists are a window of updates; ranks are counted by position. */
+static void check_window(const char *words, int ranks, int units, int per_update,
+                         const char *replicas)
+{
+    nami_pipeline_options o;
+    nami_recipe r;
+    nami_schedule s;
+    nami_text text = {0};
+    set(&o, words);
+    assert_ok(nami_recipe_from_options(&o, ranks, &r));
+    assert_int_equal(r.microbatches, units);
+    assert_int_equal(nami_recipe_group(&r), per_update);
+    assert_int_equal(nami_recipe_updates(&r), units / per_update);
+    assert_ok(nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, &s));
+    assert_int_equal(nami_place_ranks(&s.place), ranks);
+    for (int p = 0; p < s.place.positions; p++) {
+        int rank = nami_place_first(&s.place, p);
+        nami_text_add(&text, "%s%d", p > 0 ? "-" : "", s.place.replicas[p]);
+        assert_int_equal(nami_place_first(&s.place, p + 1), rank + s.place.replicas[p]);
+    }
+    assert_string_equal(nami_text_get(&text), replicas);
+    nami_text_free(&text);
+    nami_schedule_free(&s);
+    nami_option_release(&nami_pipeline_table, &o);
+}
+
+static void test_windows(void **state)
+{
+    (void)state;
+    check_window("schedule=pipedream window=7", 3, 7, 1, "1-1-1");
+    check_window("schedule=pipedream window=7 microbatches=4 replicas=2", 6, 14, 2,
+                 "2-2-2");
+    check_window("schedule=pipedream window=7 microbatches=4 stage_replicas=2-2", 4, 14,
+                 2, "2-2");
+    check_window("schedule=ashpipe window=9 microbatches=2 stage_replicas=4-3-1", 8, 18,
+                 2, "4-3-1");
+    check_window("schedule=ashpipe window=9 replicas=2", 4, 9, 1, "2-2");
+    check_window("schedule=ashpipe window=9 depth=3,1,1 stage_recompute=1,1,0", 3, 9, 1,
+                 "1-1-1");
+    check_window("schedule=hanayo microbatches=6 stage_replicas=3-1 split=sample", 4, 6,
+                 6, "3-1");
+    check_window("schedule=dapple microbatches=6 depth=3,3,0 stage_recompute=1,0,0", 3,
+                 6, 6, "1-1-1");
+}
+
 static void test_refusals(void **state)
 {
     (void)state;
@@ -86,10 +131,38 @@ static void test_refusals(void **state)
     refuse("positions=2", 4, NAMI_EPLAN, "need 2 ranks");
     refuse("microbatches=7 replicas=2", 4, NAMI_EPLAN, "7 = 2 x 3 + 1");
     refuse("microbatches=2 replicas=4", 4, NAMI_EPLAN, "2 = 4 x 0 + 2");
-    refuse("weights=stash", 2, NAMI_EPLAN, "asynchronous schedules");
-    refuse("split=sample", 2, NAMI_EPLAN, "asynchronous schedules");
-    refuse("stage_replicas=4-3-1", 8, NAMI_EPLAN, "asynchronous schedules");
-    refuse("depth=1,0", 2, NAMI_EPLAN, "asynchronous schedules");
+    refuse("split=sample placement=bidirectional order=gems", 2, NAMI_EPLAN,
+           "two copies of the model");
+    refuse("schedule=ashpipe stage_replicas=4-3-2", 8, NAMI_EPLAN,
+           "4 + 3 + 2 = 9 ranks, but there are 8");
+    refuse("schedule=ashpipe stage_replicas=4-3-1 positions=2", 8, NAMI_EPLAN,
+           "names 3 positions, but pipeline.positions = 2");
+    refuse("schedule=ashpipe stage_replicas=4-3-1 replicas=2", 8, NAMI_EINPUT,
+           "remove pipeline.replicas");
+    refuse("schedule=ashpipe stage_replicas=4-0-4", 8, NAMI_EINPUT, "at least 1");
+    refuse("schedule=pipedream stage_replicas=4-3-1", 8, NAMI_EPLAN,
+           "split = sample takes any");
+    refuse("schedule=pipedream stage_replicas=2-2 microbatches=3", 4, NAMI_EPLAN,
+           "3 = 2 x 1 + 1");
+    refuse("schedule=pipedream window=500000000 microbatches=4", 4, NAMI_EPLAN,
+           "500000000 steps of 4");
+    refuse("schedule=pipedream depth=2,1", 3, NAMI_EPLAN, "depth names 2 stages");
+    refuse("schedule=pipedream depth=1,2,0", 3, NAMI_EPLAN,
+           "stage 1 runs 2 units ahead, stage 0 before it only 1");
+    refuse("schedule=hanayo depth=1,0", 2, NAMI_EPLAN, "goes with order \"1f1b\"");
+    refuse("schedule=pipedream stage_recompute=1,0,1", 3, NAMI_EPLAN,
+           "the last stage runs its backward right behind");
+    refuse("schedule=pipedream stage_recompute=1,0", 3, NAMI_EPLAN, "names 2 stages");
+    refuse("schedule=pipedream stage_recompute=2,0", 2, NAMI_EINPUT, "stage 0 has 2");
+    refuse("schedule=pipedream stage_recompute=1,0 recompute=yes", 2, NAMI_EPLAN,
+           "already runs every block again");
+    refuse("schedule=gpipe weights=stash", 2, NAMI_EPLAN, "is made for a flush");
+    refuse("schedule=gems weights=stash", 2, NAMI_EPLAN, "two copies of the model");
+    refuse("schedule=terapipe slices=2 weights=stash", 2, NAMI_EPLAN, "token slices");
+    refuse("schedule=pipedream weights=2bw microbatches=3", 4, NAMI_EPLAN,
+           "stage 0 has 4 micro-batches under way, so an update needs at least 4 of "
+           "them, but has 3");
+    refuse("schedule=pipedream weights=grouped", 3, NAMI_EPLAN, "cannot be halved");
     refuse("schedule=hanoya", 2, NAMI_EINPUT, "did you mean \"hanayo\"");
     refuse("placement=bidirectional", 2, NAMI_EPLAN, "does not go with placement");
     refuse("schedule=dapple placement=wave", 2, NAMI_EPLAN,
@@ -118,6 +191,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_recipes),
+        cmocka_unit_test(test_windows),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_table),
     };

@@ -147,7 +147,7 @@ static void test_mutations(void **state)
     long rejected = 0, accepted = 0;
     key = nami_test_seed(4711);
     int each = getenv("NAMI_TEST_LONG") ? 400 : 12;
-    for (int i = 0; i < nami_presets(); i++) {
+    for (int i = 0; i < nami_presets_with_flush(); i++) {
         for (int p = 1; p <= 5; p++) {
             for (int c = 1; c <= 2; c++) {
                 nami_recipe r =
@@ -172,7 +172,7 @@ static void test_all_single(void **state)
     (void)state;
     long rejected = 0, accepted = 0;
     key = 1;
-    for (int i = 0; i < nami_presets(); i++) {
+    for (int i = 0; i < nami_presets_with_flush(); i++) {
         nami_recipe r = oracle_smallest(nami_preset_at(i)->name, 3, 4, 1);
         nami_schedule s;
         assert_ok(nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, &s));
@@ -293,18 +293,34 @@ static void test_versions(void **state)
 {
     (void)state;
     nami_schedule s;
-    read_text("0F0 0F1 0B0 0REDUCE0 0UPDATE0v1 0F2v1 0B1 0REDUCE1 0UPDATE1v2 0B2v1 "
-              "0REDUCE2 0UPDATE2v3\n",
+    read_text("0F0 0F1 0B0 0REDUCE0 0UPDATE0v1 0F2v1 0B1 0REDUCE1 0UPDATE1 0B2v1 "
+              "0REDUCE2 0UPDATE2v1\n",
               &s);
     s.recipe.weights = NAMI_WEIGHTS_STASH;
+    s.recipe.per_update = 1;
+    assert_int_equal(nami_schedule_versions(&s, 0, 0), 2);
     assert_ok(nami_schedule_validate(&s));
-    s.list[0].item[9].version = 2;
+    s.list[0].item[9].version = 0;
     assert_fails(nami_schedule_validate(&s), NAMI_EPLAN,
-                 "must read the version that its forward read");
-    s.recipe.weights = NAMI_WEIGHTS_NEWEST;
+                 "entry 9 (0B2): it must read version 1, but slot 0 holds version 2");
+    s.list[0].item[9].version = 2;
+    assert_fails(nami_schedule_validate(&s), NAMI_EPLAN, "have only 2 slots");
+    s.list[0].item[9].version = 1;
+    s.list[0].item[4].version = 0;
+    assert_fails(nami_schedule_validate(&s), NAMI_EPLAN, "version 1 lies in slot 1");
+    s.list[0].item[4].version = 1;
+    s.recipe.weights = NAMI_WEIGHTS_NEWEST; /* one version will do */
+    assert_int_equal(nami_schedule_versions(&s, 0, 0), 1);
+    assert_fails(nami_schedule_validate(&s), NAMI_EPLAN, "have only 1 slots");
+    for (int64_t i = 0; i < s.list[0].count; i++)
+        s.list[0].item[i].version = 0;
     assert_ok(nami_schedule_validate(&s));
-    s.list[0].item[5].version = 2;
-    assert_fails(nami_schedule_validate(&s), NAMI_EPLAN, "has not been made");
+    s.recipe.weights = NAMI_WEIGHTS_2BW;
+    assert_fails(nami_schedule_validate(&s), NAMI_EPLAN, "lies in slot 1 of 2");
+    s.recipe.weights = NAMI_WEIGHTS_STASH;
+    s.recipe.per_update = 3;
+    assert_fails(nami_schedule_validate(&s), NAMI_EPLAN,
+                 "only 1 of the 3 gradients of update 0");
     nami_schedule_free(&s);
 }
 

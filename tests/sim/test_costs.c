@@ -39,7 +39,7 @@ static double chain(const nami_critical *c)
 static void test_critical_path(void **state)
 {
     (void)state;
-    for (int i = 0; i < nami_presets(); i++) {
+    for (int i = 0; i < nami_presets_with_flush(); i++) {
         for (int lowered = 0; lowered < 2; lowered++) {
             const char *name = nami_preset_at(i)->name;
             nami_cost cost = {.tf = 3, .tbi = 4, .tbw = 2, .update = 5, .reduce = 7};
@@ -198,7 +198,7 @@ static void test_profile_times(void **state)
     (void)state;
     uint64_t key = nami_test_seed(77);
     for (uint64_t i = 0; i < 30; i++) {
-        const char *name = nami_preset_at((int)(i % (uint64_t)nami_presets()))->name;
+        const char *name = nami_preset_at((int)(i % (uint64_t)nami_presets_with_flush()))->name;
         nami_recipe r = oracle_smallest(name, 2 + (int)(i % 3), 5, 2);
         int stages = nami_recipe_stages(&r);
         int64_t whole[3][32];

@@ -30,7 +30,7 @@ static void random_lists(nami_schedule *s, int positions, int stages, int units,
                               .slices = 1};
     s->place = (nami_place){.positions = positions, .stages = stages, .copies = 1};
     s->place.position = nami_alloc(NAMI_MEM_OTHER, (size_t)stages * sizeof(int));
-    s->place.replicas = nami_calloc(NAMI_MEM_OTHER, (size_t)stages, sizeof(int));
+    s->place.replicas = nami_calloc(NAMI_MEM_OTHER, (size_t)positions, sizeof(int));
     s->list = nami_calloc(NAMI_MEM_OTHER, (size_t)positions, sizeof *s->list);
     for (int i = 0; i < stages; i++)
         s->place.position[i] = i < positions ? i : draw(positions);

@@ -102,7 +102,7 @@ static void check_time(const nami_recipe *r, int64_t f, int64_t b, bool heavy)
 static void check_ratios(int positions, int microbatches, bool heavy)
 {
     static const int64_t ratio[4][2] = {{2, 1}, {1, 1}, {2, 3}, {1, 3}}; /* T_F, T_B */
-    for (int i = 0; i < nami_presets(); i++) {
+    for (int i = 0; i < nami_presets_with_flush(); i++) {
         for (int c = 1; c <= 4; c++) {
             nami_recipe r =
                 oracle_recipe(nami_preset_at(i)->name, positions, microbatches, c);
