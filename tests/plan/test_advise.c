@@ -245,7 +245,8 @@ static found search_all(const problem *p)
 {
     found f = {.best = {INFINITY, INFINITY}, .plain = INFINITY, .bytes = INFINITY};
     for (int P = 1; P <= p->request.ranks; P++) {
-        for (int i = 0; i < nami_presets_with_flush() && p->request.ranks % P == 0; i++) {
+        for (int i = 0; i < nami_presets_with_flush() && p->request.ranks % P == 0;
+             i++) {
             nami_layout_request r = {.batch = p->request.batch,
                                      .replicas = p->request.ranks / P,
                                      .partials = p->request.partials,

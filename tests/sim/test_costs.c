@@ -198,7 +198,8 @@ static void test_profile_times(void **state)
     (void)state;
     uint64_t key = nami_test_seed(77);
     for (uint64_t i = 0; i < 30; i++) {
-        const char *name = nami_preset_at((int)(i % (uint64_t)nami_presets_with_flush()))->name;
+        const char *name =
+            nami_preset_at((int)(i % (uint64_t)nami_presets_with_flush()))->name;
         nami_recipe r = oracle_smallest(name, 2 + (int)(i % 3), 5, 2);
         int stages = nami_recipe_stages(&r);
         int64_t whole[3][32];
