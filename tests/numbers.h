@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "nami_test.h"
+#include "tensor/tensor.h"
 
 /* h(k, i) of validation/torch/reference.py, below 2^32. */
 static inline uint32_t numbers_hash(uint64_t k, uint64_t i)
@@ -21,6 +22,27 @@ static inline uint32_t numbers_hash(uint64_t k, uint64_t i)
 static inline double numbers_uniform(uint64_t k, uint64_t i)
 {
     return numbers_hash(k, i) / 4294967296.0 - 0.5;
+}
+
+/* Element i of `p`, f32 or f64; memory of any type. */
+static inline double numbers_get(nami_dtype d, const void *p, int64_t i)
+{
+    float f;
+    double x;
+    memcpy(&f, (const char *)p + i * 4, sizeof f);
+    if (d == NAMI_F32)
+        return (double)f;
+    memcpy(&x, (const char *)p + i * 8, sizeof x);
+    return x;
+}
+
+static inline void numbers_set(nami_dtype d, void *p, int64_t i, double x)
+{
+    const float f = (float)x;
+    if (d == NAMI_F32)
+        memcpy((char *)p + i * 4, &f, sizeof f);
+    else
+        memcpy((char *)p + i * 8, &x, sizeof x);
 }
 
 /* A file of numbers: blocks "NAME COUNT" and then the numbers. */

@@ -35,7 +35,7 @@ typedef enum nami_kernel {
     NAMI_DROPOUT_BI, /* dx = keep(dy)/(1-p) */
     NAMI_EMBED_F,    /* y[b,t,:] = wte[token[b,t],:] + wpe[t,:] */
     NAMI_EMBED_BW, /* dwte[token[b,t],:] += dy[b,t,:], dwpe[t,:] += sum_b dy[b,t,:], in order of (b,t) */
-    NAMI_XENT_F, /* loss[b] = sum_t (logsumexp - logit of target); see gradient flag */
+    NAMI_XENT_F, /* loss[b] = sum_t (logsumexp - (1-E) logit of target - E mean logit); see gradient flag */
     NAMI_ADD,    /* a += b, wide */
     NAMI_SCALE,  /* a *= s, wide */
     NAMI_SQUARES, /* sums of squares in double over blocks of 64 Ki elements, added in block order */
@@ -259,9 +259,11 @@ typedef struct nami_arg_xent {
     nami_dtype act;
     int64_t batch, time, vocabulary;
     void *
-        logits; /* [B,T,V] act; with `gradient` overwritten by scale (softmax - onehot) */
+        logits; /* [B,T,V] act; with `gradient` overwritten by scale (softmax - (1-E) onehot - E/V) */
     const int32_t *target; /* [B,T]; negative: position does not count */
     double scale;          /* 1 / counted tokens of the whole step */
+    double
+        smoothing; /* E in [0,1]: part of the target spread over all V; as torch's label_smoothing */
     bool gradient;
     double *
         loss; /* [B] sums over t, host or device memory as the backend's other buffers */

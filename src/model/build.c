@@ -131,5 +131,6 @@ int nami_build_loss(const nami_block_build *b, int logits)
     nami_node *n = nami_graph_node(b->graph, &nami_op_xent);
     n->in[0] = logits;
     n->in[1] = b->targets;
+    n->real[0] = b->model->options.label_smoothing;
     return -1;
 }

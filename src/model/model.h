@@ -20,10 +20,11 @@ typedef struct nami_model_options {
     int family; /* index into the families: gpt, synthetic */
     int64_t layers, width, heads, context, vocabulary;
     int64_t image_height, image_width,
-        image_channels; /* of image families; 0: the data's */
-    int64_t classes;    /* of image families; 0: the data's */
-    bool tied;          /* the head uses the token embedding */
-    bool bias;          /* biases in linear layers and norms */
+        image_channels;     /* of image families; 0: the data's */
+    int64_t classes;        /* of image families; 0: the data's */
+    bool tied;              /* the head uses the token embedding */
+    bool bias;              /* biases in linear layers and norms */
+    double label_smoothing; /* of the training loss; [0,1), train.label_smoothing */
     char *synthetic_forward, *synthetic_input,
         *synthetic_weight;   /* durations, one or one a block */
     int64_t synthetic_saved; /* bytes a sample and block */

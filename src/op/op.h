@@ -106,7 +106,7 @@ extern const nami_op nami_op_dropout; /* out = dropout(in0); real[0]=p */
 extern const nami_op
     nami_op_embed; /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
 extern const nami_op
-    nami_op_xent; /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1 */
+    nami_op_xent; /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1; real[0]=label smoothing */
 /* Images are [B,H,W,C]. The window of conv and pool is whole[0..5]: kernel_h, kernel_w, stride, pad_h, pad_w, dilation */
 extern const nami_op
     nami_op_conv; /* in0 x; param w [O,I/G,KH,KW], b [O] or -1; whole[6]=groups */

@@ -2,11 +2,11 @@
 /* xent.c - cross entropy of logits against target tokens; the loss of a language model.
  *
  * in0 logits [B,T,V] act, turned into their gradient when training; in1 targets [B,T] i32, negative:
- * the position does not count; loss [B].
+ * the position does not count; loss [B]. real[0] = label smoothing, in training alone.
  */
 #include "op/common.h"
 
-static nami_arg_xent xent_args(const nami_bind *b)
+static nami_arg_xent xent_args(const nami_node *n, const nami_bind *b)
 {
     return (nami_arg_xent){.act = b->in[0].dtype,
                            .batch = b->in[0].shape.dim[0],
@@ -15,19 +15,20 @@ static nami_arg_xent xent_args(const nami_bind *b)
                            .logits = b->in[0].data,
                            .target = b->in[1].data,
                            .scale = b->scale,
+                           .smoothing = b->train ? n->real[0] : 0,
                            .gradient = b->train,
                            .loss = b->loss};
 }
 
 static nami_status xent_prepare(nami_node *n, const nami_bind *shapes)
 {
-    const nami_arg_xent a = xent_args(shapes);
+    const nami_arg_xent a = xent_args(n, shapes);
     return nami_op_prepare(n, shapes, NAMI_FORWARD, NAMI_XENT_F, &a);
 }
 
 static void xent_forward(const nami_node *n, const nami_bind *b)
 {
-    const nami_arg_xent a = xent_args(b);
+    const nami_arg_xent a = xent_args(n, b);
     nami_op_launch(n, b, NAMI_FORWARD, &a);
 }
 

@@ -36,6 +36,16 @@ static const nami_option train_rows[] = {
      .maximum = 0.99,
      .help = "Probability of dropping an activation."},
     {.section = "train",
+     .key = "label_smoothing",
+     .kind = NAMI_OPTION_REAL,
+     .offset = offsetof(nami_train_options, label_smoothing),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 0.99,
+     .help = "Part E of the target that the training loss spreads evenly over all "
+             "classes, as PyTorch's CrossEntropyLoss; evaluations report the loss "
+             "without it."},
+    {.section = "train",
      .key = "seed",
      .kind = NAMI_OPTION_INT,
      .offset = offsetof(nami_train_options, seed),
@@ -202,6 +212,7 @@ static nami_status ask_vocabulary(nami_comm *c, nami_settings *s)
 
 nami_status nami_settings_resolve(nami_comm *c, nami_settings *s)
 {
+    s->model.label_smoothing = s->train.label_smoothing;
     NAMI_TRY(nami_optim_resolve(&s->optim));
     if (nami_model_made_up(&s->model)) {
         if (s->model.vocabulary == 0)

@@ -15,6 +15,7 @@
 typedef struct nami_train_options {
     int64_t steps, batch;
     double dropout;
+    double label_smoothing;
     int64_t seed;
     int precision; /* index: f32, bf16 */
     int backend;   /* index: cpu, ref, emu */

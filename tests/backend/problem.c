@@ -346,7 +346,7 @@ static nami_outcome run_embed(nami_backend *b, const nami_problem *p)
     return done(&j);
 }
 
-/* B, T, vocabulary; bare: without gradient */
+/* B, T, vocabulary; bare: without gradient; dropout: smoothing of the labels */
 static nami_outcome run_xent(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
@@ -356,6 +356,7 @@ static nami_outcome run_xent(nami_backend *b, const nami_problem *p)
                        .time = d[1],
                        .vocabulary = d[2],
                        .scale = 1.0 / (double)(d[0] * d[1]),
+                       .smoothing = p->dropout,
                        .gradient = !p->bare};
     int32_t *target = tokens(b, p->seed, d[0] * d[1], d[2], true);
     a.target = target;

@@ -119,11 +119,11 @@ static void test_embed(void **state)
     finish(&t);
 }
 
-/* The loss leaves its gradient in the logits. */
-static void test_xent(void **state)
+/* The loss leaves its gradient in the logits; its labels are smoothed in training alone. */
+static void check_xent(double smoothing)
 {
-    (void)state;
     bench t = start(&nami_op_xent);
+    t.node.real[0] = smoothing;
     add_in(&t, 0, tensor(&t, nami_shape_of(2, 6, 9, 0), 2));
     add_in(&t, 1, tokens(&t, nami_shape_of(2, 6, 0, 0), 9, true));
     prepare(&t);
@@ -136,7 +136,20 @@ static void test_xent(void **state)
     check_tensor(&t, "logits", &t.bind.in[0], gradient, NULL);
     assert_true(fabs(loss - loss_of(&t) / t.bind.scale) < 1e-12 * loss);
     assert_true(loss > 0);
+    memcpy(logits.data, original, nami_tensor_bytes(&logits));
+    t.bind.train = false;
+    assert_ok(t.node.op->prepare(&t.node, &t.bind));
+    t.node.op->forward(&t.node, &t.bind);
+    assert_memory_equal(logits.data, original, nami_tensor_bytes(&logits));
+    assert_true((t.loss[0] + t.loss[1] == loss) == (smoothing == 0));
     finish(&t);
+}
+
+static void test_xent(void **state)
+{
+    (void)state;
+    check_xent(0);
+    check_xent(0.3);
 }
 
 /* The key of a dropout changes with seed, step and node, and nothing else. */

@@ -51,19 +51,6 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
-static double get(nami_dtype d, const void *p, int64_t i)
-{
-    return d == NAMI_F64 ? ((const double *)p)[i] : (double)((const float *)p)[i];
-}
-
-static void set(nami_dtype d, void *p, int64_t i, double x)
-{
-    if (d == NAMI_F64)
-        ((double *)p)[i] = x;
-    else
-        ((float *)p)[i] = (float)x;
-}
-
 /* Weights after all steps; half of each gradient comes as its factor, as clipping does it. */
 static void train(nami_backend *b, nami_dtype wide, const nami_optim_options *o,
                   double *out)
@@ -73,16 +60,17 @@ static void train(nami_backend *b, nami_dtype wide, const nami_optim_options *o,
     nami_optim_item item = {.count = COUNT, .decay = true, .w = w, .g = g};
     nami_optim_place(o, state, sizeof *state, &item);
     for (int i = 0; i < COUNT; i++)
-        set(wide, w, i, numbers_uniform(0, (uint64_t)i));
+        numbers_set(wide, w, i, numbers_uniform(0, (uint64_t)i));
     assert_ok(nami_optim_prepare(o, b, wide, COUNT, &k));
     for (int t = 1; t <= STEPS; t++) {
         for (int i = 0; i < COUNT; i++)
-            set(wide, g, i,
-                2 * numbers_uniform((uint64_t)t, (uint64_t)i) * pow(10, -(i % 4)));
+            numbers_set(wide, g, i,
+                        2 * numbers_uniform((uint64_t)t, (uint64_t)i) *
+                            pow(10, -(i % 4)));
         nami_optim_update(o, b, 0, &k, wide, &item, 0.01 * (1 + t % 3), 0.5, t - 1);
     }
     for (int i = 0; i < COUNT; i++)
-        out[i] = get(wide, w, i);
+        out[i] = numbers_get(wide, w, i);
 }
 
 static void check(const char *backend, nami_dtype wide, double tolerance)

@@ -32,6 +32,18 @@ whole_and_cut rmsprop train.optimizer=rmsprop train.momentum=0 train.alpha=0.9 t
 whole_and_cut centered train.optimizer=rmsprop train.centered=yes train.momentum=0.5 train.rate=step \
     train.rate_every=3
 whole_and_cut constant train.rate=constant
+whole_and_cut smooth train.label_smoothing=0.2
+
+# without a step away from the initial weights, a smoothed run trains on another loss and evaluates to the same
+for smoothing in 0 0.2; do
+    nami 2 run deck.ini run.directory=still-$smoothing train.steps=1 train.lr=0 train.min_lr=0 train.dropout=0 \
+        train.label_smoothing=$smoothing
+    want 0 $? "one step of no length, smoothing $smoothing"
+    losses still-$smoothing | grep '^step' >still-$smoothing.step
+    losses still-$smoothing | grep '^eval' >still-$smoothing.eval
+done
+same still-0.eval still-0.2.eval "evaluations with and without smoothing"
+cmp -s still-0.step still-0.2.step && { echo "FAIL: smoothing left the training loss"; failed=1; }
 
 nami 2 run deck.ini run.directory=rmsprop train.steps=14 train.optimizer=adam
 want 6 $? "another optimiser on restart is refused" 'train.optimizer is adam, but rmsprop in the checkpoint'

@@ -132,22 +132,49 @@ NAMI_INLINE float row_exp_sum(nami_dtype act, const void *x, int64_t at, int64_t
     return nami_vsum(s[0] + s[1]);
 }
 
-/* logits = scale (e / sum - onehot); all zero where the position does not count. */
+/* Mean of x - top over a row. */
+NAMI_INLINE double row_mean(nami_dtype act, const void *x, int64_t at, int64_t width,
+                            float top)
+{
+    nami_vf s = {0};
+    for (int64_t c = 0; c < width; c += NAMI_VL) {
+        const int64_t lanes = width - c < NAMI_VL ? width - c : NAMI_VL;
+        s += nami_vfirst(nami_vget(act, x, at + c, width - c) - top, lanes);
+    }
+    return (double)nami_vsum(s) / (double)width;
+}
+
+/* logits = scale (e / sum - E/V - (1-E) onehot); all zero where the position does not count. */
 NAMI_INLINE void row_gradient(nami_dtype act, const nami_arg_xent *a, int64_t n,
                               const float *e, float sum)
 {
     const int64_t width = a->vocabulary, at = n * width, target = a->target[n];
     const size_t size = nami_dtype_size(act);
     const float scale = (float)a->scale, factor = scale / sum;
+    const double even = a->smoothing / (double)width;
+    const float rest = (float)(a->scale * even);
+    const float hit = (float)(1 - a->smoothing + even);
     if (target < 0) {
         memset((char *)a->logits + (size_t)at * size, 0, (size_t)width * size);
         return;
     }
     for (int64_t c = 0; c < width; c += NAMI_VL)
-        nami_vput(act, a->logits, at + c, factor * nami_vload(NAMI_F32, e, c),
+        nami_vput(act, a->logits, at + c, factor * nami_vload(NAMI_F32, e, c) - rest,
                   width - c);
     nami_vstore_part(act, a->logits, at + target,
-                     nami_vset(scale * (e[target] / sum - 1)), 1);
+                     nami_vset(scale * (e[target] / sum - hit)), 1);
+}
+
+/* What the row's loss is below its logsumexp. */
+NAMI_INLINE double row_target(nami_dtype act, const nami_arg_xent *a, int64_t n,
+                              float top)
+{
+    const int64_t at = n * a->vocabulary;
+    const double hit = nami_vload_part(act, a->logits, at + a->target[n], 1)[0];
+    if (a->smoothing == 0)
+        return hit;
+    const double mean = top + row_mean(act, a->logits, at, a->vocabulary, top);
+    return (1 - a->smoothing) * hit + a->smoothing * mean;
 }
 
 NAMI_INLINE void xent_body(nami_dtype act, const xent_job *j, int64_t first,
@@ -159,8 +186,7 @@ NAMI_INLINE void xent_body(nami_dtype act, const xent_job *j, int64_t first,
         const float top = row_top(act, a->logits, at, a->vocabulary);
         const float sum = row_exp_sum(act, a->logits, at, a->vocabulary, top, e);
         const double lse = (double)top + log((double)sum);
-        j->row[n] =
-            target < 0 ? 0 : lse - nami_vload_part(act, a->logits, at + target, 1)[0];
+        j->row[n] = target < 0 ? 0 : lse - row_target(act, a, n, top);
         if (a->gradient)
             row_gradient(act, a, n, e, sum);
     }

@@ -38,17 +38,23 @@ void nami_ref_embed_bw(const void *args)
 static double xent_row(const nami_arg_xent *a, int64_t n)
 {
     const int64_t at = n * a->vocabulary, target = a->target[n];
-    double top = -INFINITY, sum = 0;
+    const double even = a->smoothing / (double)a->vocabulary;
+    double top = -INFINITY, sum = 0, loss = 0;
     for (int64_t v = 0; v < a->vocabulary; v++)
         top = fmax(top, GET(a->act, a->logits, at + v));
     for (int64_t v = 0; v < a->vocabulary; v++)
         sum += exp(GET(a->act, a->logits, at + v) - top);
     const double lse = top + log(sum);
-    const double loss = target < 0 ? 0 : lse - GET(a->act, a->logits, at + target);
+    for (int64_t v = 0; target >= 0 && v < a->vocabulary; v++) {
+        const double part = even + (v == target ? 1 - a->smoothing : 0);
+        loss += part > 0 ? part * (lse - GET(a->act, a->logits, at + v)) : 0;
+    }
     for (int64_t v = 0; a->gradient && v < a->vocabulary; v++) {
         const double p = exp(GET(a->act, a->logits, at + v) - lse);
-        nami_ref_set(a->act, a->logits, at + v,
-                     target < 0 ? 0 : a->scale * (p - (v == target ? 1 : 0)));
+        nami_ref_set(
+            a->act, a->logits, at + v,
+            target < 0 ? 0
+                       : a->scale * (p - even - (v == target ? 1 - a->smoothing : 0)));
     }
     return loss;
 }
