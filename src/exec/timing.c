@@ -16,7 +16,13 @@ static void note(nami_exec *e, nami_action a, nami_phase phase, double start,
 {
     nami_prof_add(e->config.prof, phase, start, end);
     if (e->train)
-        nami_prof_mark(e->config.prof, a.kind, a.stage, a.unit, start, end);
+        nami_prof_mark(e->config.prof, &(nami_prof_span){.start = start,
+                                                         .end = end,
+                                                         .unit = a.unit,
+                                                         .stage = a.stage,
+                                                         .slice = a.slice,
+                                                         .kind = a.kind,
+                                                         .copy = a.copy});
 }
 
 /* The oldest timing, which is complete. What lies between two of them is waiting. */

@@ -55,13 +55,11 @@ void nami_prof_add(nami_prof *p, nami_phase phase, double start, double end)
     p->count[phase]++;
 }
 
-void nami_prof_mark(nami_prof *p, uint8_t kind, uint16_t stage, int32_t unit,
-                    double start, double end)
+void nami_prof_mark(nami_prof *p, const nami_prof_span *span)
 {
     if (!p->record)
         return;
     if (p->spans < p->capacity)
-        p->span[p->spans] = (nami_prof_span){
-            .start = start, .end = end, .kind = kind, .stage = stage, .unit = unit};
+        p->span[p->spans] = *span;
     p->spans++;
 }

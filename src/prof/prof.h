@@ -23,12 +23,12 @@ typedef enum nami_phase {
 /* "forward". Local. */
 const char *nami_phase_name(nami_phase p);
 
-/* One recorded interval; kind, stage and unit as in nami_action (-1: none). */
+/* One recorded interval; kind, copy, stage, slice and unit as in nami_action (-1: none). */
 typedef struct nami_prof_span {
     double start, end; /* seconds, nami_now */
-    uint8_t kind;
-    uint16_t stage;
     int32_t unit;
+    uint16_t stage, slice;
+    uint8_t kind, copy;
 } nami_prof_span;
 
 typedef struct nami_prof {
@@ -57,7 +57,6 @@ int nami_prof_kept(const nami_prof *p);
 void nami_prof_add(nami_prof *p, nami_phase phase, double start, double end);
 
 /* Add a span when recording. Local; no allocation. */
-void nami_prof_mark(nami_prof *p, uint8_t kind, uint16_t stage, int32_t unit,
-                    double start, double end);
+void nami_prof_mark(nami_prof *p, const nami_prof_span *span);
 
 #endif

@@ -33,27 +33,30 @@ typedef struct made {
     const nami_timeline *timeline;
     const nami_layout *layout;
     const nami_place *place;
-    int units;
-    double
-        *end; /* [layout.replicas][2: output, gradient of the input][stages][units] */
+    int units, slices;
+    double *end; /* [layout.replicas][2: output, gradient of the input][stages][units]
+                    [slices] */
 } made;
 
-/* Replicas that split samples share a value: it is made when the last of them has made its part. */
-static double *end_of(const made *m, int rank, bool gradient, int stage, int unit)
+/* The same of what `stage` made of the unit and slice of `a`. Replicas that split samples share a value: it is made
+ * when the last of them has made its part. */
+static double *end_of(const made *m, int rank, bool gradient, int stage, nami_action a)
 {
     const int replica =
         m->layout->replicas > 1 ? nami_layout_replica(m->layout, rank) : 0;
     const int64_t row = ((int64_t)replica * 2 + gradient) * m->place->stages + stage;
-    return &m->end[row * m->units + unit];
+    return &m->end[(row * m->units + a.unit) * m->slices + a.slice];
 }
 
-static int most_units(const nami_timeline *t)
+static void count_units(made *m)
 {
-    int most = 0;
+    const nami_timeline *t = m->timeline;
     for (int r = 0; r < t->positions; r++)
-        for (int64_t i = 0; i < t->count[r]; i++)
-            most = t->span[r][i].action.unit > most ? t->span[r][i].action.unit : most;
-    return most + 1;
+        for (int64_t i = 0; i < t->count[r]; i++) {
+            const nami_action a = t->span[r][i].action;
+            m->units = a.unit >= m->units ? a.unit + 1 : m->units;
+            m->slices = a.slice >= m->slices ? a.slice + 1 : m->slices;
+        }
 }
 
 static void note_ends(const made *m)
@@ -65,7 +68,7 @@ static void note_ends(const made *m)
             const int kind = s->action.kind;
             if (kind != NAMI_F && kind != NAMI_B && kind != NAMI_BI)
                 continue;
-            double *end = end_of(m, r, kind != NAMI_F, s->action.stage, s->action.unit);
+            double *end = end_of(m, r, kind != NAMI_F, s->action.stage, s->action);
             *end = fmax(*end, s->end);
         }
 }
@@ -80,7 +83,7 @@ static double came_from(const made *m, int rank, nami_action a)
     if (nami_place_of(m->place, a.copy, stage) ==
         nami_place_of(m->place, a.copy, a.stage))
         return NAN;
-    return *end_of(m, rank, back, stage, a.unit);
+    return *end_of(m, rank, back, stage, a);
 }
 
 /* Delays of the messages that rank `r` waited for, into delay[]; how many. */
@@ -104,8 +107,11 @@ double nami_gap_hop(const nami_timeline *measured, const nami_layout *l)
     made m = {.timeline = measured,
               .layout = l,
               .place = &l->train.place,
-              .units = most_units(measured)};
-    const int64_t cells = (int64_t)l->replicas * 2 * m.place->stages * m.units;
+              .units = 1,
+              .slices = 1};
+    count_units(&m);
+    const int64_t cells =
+        (int64_t)l->replicas * 2 * m.place->stages * m.units * m.slices;
     int64_t spans = 0, count = 0;
     for (int r = 0; r < measured->positions; r++)
         spans += measured->count[r];

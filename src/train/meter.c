@@ -183,8 +183,9 @@ void nami_meter_end(nami_meter *m, nami_job *job, double start, int wishes, bool
     m->tokens += tokens;
 }
 
-/* Mean times of every stage over the ranks that ran it, into mean[3][stages]. */
-static void mean_stages(const nami_meter *m, nami_comm *c, int stages, double *mean)
+/* Mean times of every stage over the ranks that ran it, of all slices of a micro-batch, into mean[3][stages]. */
+static void mean_stages(const nami_meter *m, nami_comm *c, int stages, int slices,
+                        double *mean)
 {
     size_t cells = 3 * (size_t)stages, ranks = (size_t)nami_comm_size(c);
     double *sums = nami_calloc(NAMI_MEM_OTHER, cells * ranks, sizeof *sums);
@@ -197,7 +198,7 @@ static void mean_stages(const nami_meter *m, nami_comm *c, int stages, double *m
             sum += sums[r * cells + i];
             count += counts[r * cells + i];
         }
-        mean[i % 3 * (size_t)stages + i / 3] = count > 0 ? sum / count : 0;
+        mean[i % 3 * (size_t)stages + i / 3] = count > 0 ? slices * sum / count : 0;
     }
     nami_free(counts);
     nami_free(sums);
@@ -224,7 +225,7 @@ void nami_meter_predict(const nami_meter *m, nami_job *job, nami_prediction *out
     int stages = nami_layout_stages(&job->layout);
     double *mean = nami_calloc(NAMI_MEM_OTHER, 3 * (size_t)stages, sizeof *mean);
     *out = (nami_prediction){.bubble = NAN};
-    mean_stages(m, job->comm, stages, mean);
+    mean_stages(m, job->comm, stages, nami_layout_slices(&job->layout), mean);
     nami_cost cost = {.stage_f = mean,
                       .stage_bi = mean + stages,
                       .stage_bw = mean + 2 * (size_t)stages,
@@ -240,7 +241,11 @@ void nami_meter_predict(const nami_meter *m, nami_job *job, nami_prediction *out
 
 static nami_span to_span(const nami_prof_span *s, double zero)
 {
-    return (nami_span){.action = nami_action_of((nami_kind)s->kind, s->stage, s->unit),
+    return (nami_span){.action = {.kind = s->kind,
+                                  .copy = s->copy,
+                                  .stage = s->stage,
+                                  .slice = s->slice,
+                                  .unit = s->unit},
                        .start = s->start - zero,
                        .end = s->end - zero};
 }

@@ -25,15 +25,21 @@ static void test_spans(void **state)
     (void)state;
     nami_prof p;
     nami_prof_open(&p, 2);
-    nami_prof_mark(&p, 0, 1, 2, 0.0, 1.0);
+    nami_prof_mark(&p, &(nami_prof_span){.end = 1.0, .unit = 2, .stage = 1});
     assert_int_equal(p.spans, 0); /* not recording */
     p.record = true;
     for (int i = 0; i < 3; i++)
-        nami_prof_mark(&p, 1, 7, i, i, i + 1);
+        nami_prof_mark(&p, &(nami_prof_span){.start = i,
+                                             .end = i + 1,
+                                             .unit = i,
+                                             .stage = 7,
+                                             .slice = 3,
+                                             .kind = 1});
     assert_int_equal(p.spans, 3);
     assert_int_equal(nami_prof_kept(&p), 2);
     assert_int_equal(p.span[1].unit, 1);
     assert_int_equal(p.span[1].stage, 7);
+    assert_int_equal(p.span[1].slice, 3);
     nami_prof_begin(&p);
     assert_int_equal(nami_prof_kept(&p), 0);
     nami_prof_close(&p);
