@@ -25,7 +25,6 @@ typedef struct oracle {
     int *actions;      /* [nodes] */
     int *position;     /* [nodes] */
     int *head, *waits; /* [nodes] */
-    int64_t *start;
     oracle_edge *edge;
     int *
         id; /* [NAMI_KINDS][copies][stages][units][slices], -1; unit 0 for those without */
@@ -268,29 +267,34 @@ static inline int64_t oracle_cost(nami_action a, const oracle_costs *c)
 }
 
 /* Longest path; -1 when the graph has a cycle. */
-static inline int64_t oracle_longest(oracle *o, const oracle_costs *c)
+static inline int64_t oracle_longest(const oracle *o, const oracle_costs *c)
 {
-    int *queue = malloc(((size_t)o->nodes + 1) * sizeof *queue), done = 0, queued = 0;
-    int64_t last = 0;
+    const size_t nodes = (size_t)o->nodes + 1;
+    int *queue = malloc(nodes * sizeof *queue), *waits = malloc(nodes * sizeof *waits);
+    int64_t *start = calloc(nodes, sizeof *start), last = 0;
+    int done = 0, queued = 0;
+    memcpy(waits, o->waits, (size_t)o->nodes * sizeof *waits);
     for (int n = 0; n < o->nodes; n++) {
-        if (o->waits[n] == 0)
+        if (waits[n] == 0)
             queue[queued++] = n;
     }
     for (; done < queued; done++) {
         int n = queue[done];
-        int64_t end = o->start[n];
+        int64_t end = start[n];
         for (int i = 0; i < o->actions[n]; i++)
             end += oracle_cost(o->action[i][n], c);
         last = end > last ? end : last;
         for (int e = o->head[n]; e >= 0; e = o->edge[e].next) {
             int to = o->edge[e].to;
-            if (end + o->edge[e].weight > o->start[to])
-                o->start[to] = end + o->edge[e].weight;
-            if (--o->waits[to] == 0)
+            if (end + o->edge[e].weight > start[to])
+                start[to] = end + o->edge[e].weight;
+            if (--waits[to] == 0)
                 queue[queued++] = to;
         }
     }
     free(queue);
+    free(waits);
+    free(start);
     return done == o->nodes ? last : -1;
 }
 
@@ -312,47 +316,56 @@ static inline bool oracle_held(const nami_schedule *s)
     return true;
 }
 
-/* Makespan of the lists with whole-number costs, or -1 when the lists are wrong. */
-static inline int64_t oracle_makespan(const nami_schedule *s, const oracle_costs *c)
+/* Make the graph of the lists; false when they are wrong. Freed with oracle_close in either case. */
+static inline bool oracle_open(oracle *o, const nami_schedule *s, int64_t latency)
 {
-    oracle o = {.s = s};
     size_t nodes = 1, ids = (size_t)NAMI_KINDS * (size_t)s->place.copies *
                             (size_t)s->place.stages * (size_t)s->recipe.microbatches *
                             (size_t)s->recipe.slices;
     for (int p = 0; p < s->place.positions; p++)
         nodes += (size_t)s->list[p].count;
+    *o = (oracle){.s = s};
     for (int i = 0; i < 2; i++)
-        o.action[i] = calloc(nodes, sizeof *o.action[i]);
-    o.actions = calloc(nodes, sizeof *o.actions);
-    o.position = calloc(nodes, sizeof *o.position);
-    o.head = calloc(nodes, sizeof *o.head);
-    o.waits = calloc(nodes, sizeof *o.waits);
-    o.start = calloc(nodes, sizeof *o.start);
-    o.id = malloc(ids * sizeof *o.id);
+        o->action[i] = calloc(nodes, sizeof *o->action[i]);
+    o->actions = calloc(nodes, sizeof *o->actions);
+    o->position = calloc(nodes, sizeof *o->position);
+    o->head = calloc(nodes, sizeof *o->head);
+    o->waits = calloc(nodes, sizeof *o->waits);
+    o->id = malloc(ids * sizeof *o->id);
     for (size_t i = 0; i < ids; i++)
-        o.id[i] = -1;
-    int64_t makespan = -1;
-    if (oracle_number(&o) && oracle_complete(&o) && oracle_held(s)) {
-        oracle_edges(&o, c->latency);
-        makespan = oracle_longest(&o, c);
-    }
+        o->id[i] = -1;
+    if (!oracle_number(o) || !oracle_complete(o) || !oracle_held(s))
+        return false;
+    oracle_edges(o, latency);
+    return true;
+}
+
+static inline void oracle_close(oracle *o)
+{
     for (int i = 0; i < 2; i++)
-        free(o.action[i]);
-    free(o.actions);
-    free(o.position);
-    free(o.head);
-    free(o.waits);
-    free(o.start);
-    free(o.edge);
-    free(o.id);
+        free(o->action[i]);
+    free(o->actions);
+    free(o->position);
+    free(o->head);
+    free(o->waits);
+    free(o->edge);
+    free(o->id);
+}
+
+/* Makespan of the lists with whole-number costs, or -1 when the lists are wrong. */
+static inline int64_t oracle_makespan(const nami_schedule *s, const oracle_costs *c)
+{
+    oracle o;
+    int64_t makespan = oracle_open(&o, s, c->latency) ? oracle_longest(&o, c) : -1;
+    oracle_close(&o);
     return makespan;
 }
 
-/* The same with equal stages. */
-static inline int64_t oracle_uniform(const nami_schedule *s, int64_t f, int64_t bi,
-                                     int64_t bw)
+/* The longest path with equal stages. */
+static inline int64_t oracle_longest_uniform(const oracle *o, int64_t f, int64_t bi,
+                                             int64_t bw)
 {
-    size_t stages = (size_t)s->place.stages;
+    size_t stages = (size_t)o->s->place.stages;
     int64_t *cost = malloc(3 * stages * sizeof *cost);
     for (size_t i = 0; i < stages; i++) {
         cost[i] = f;
@@ -360,8 +373,19 @@ static inline int64_t oracle_uniform(const nami_schedule *s, int64_t f, int64_t 
         cost[2 * stages + i] = bw;
     }
     const oracle_costs c = {.f = cost, .bi = cost + stages, .bw = cost + 2 * stages};
-    int64_t makespan = oracle_makespan(s, &c);
+    int64_t makespan = oracle_longest(o, &c);
     free(cost);
+    return makespan;
+}
+
+/* Makespan with equal stages and no latency, or -1 when the lists are wrong. */
+static inline int64_t oracle_uniform(const nami_schedule *s, int64_t f, int64_t bi,
+                                     int64_t bw)
+{
+    oracle o;
+    int64_t makespan =
+        oracle_open(&o, s, 0) ? oracle_longest_uniform(&o, f, bi, bw) : -1;
+    oracle_close(&o);
     return makespan;
 }
 

@@ -74,24 +74,37 @@ static int64_t formula(const nami_recipe *r, int64_t f, int64_t b)
     return 2 * w * p * (f + b) + 2 * (m - 1) * x;
 }
 
-/* One schedule at one ratio, against the formula and the longest path through the explicit graph. */
-static void check_time(const nami_recipe *r, int64_t f, int64_t b, bool heavy)
+/* A schedule and, where wanted, the explicit graph of its lists. */
+typedef struct judged {
+    nami_schedule s;
+    oracle graph;
+    bool drawn;
+} judged;
+
+static int64_t longest(judged *j, int64_t f, int64_t b)
 {
-    nami_prediction p;
+    if (!j->drawn)
+        assert_true(oracle_open(&j->graph, &j->s, 0));
+    j->drawn = true;
+    return oracle_longest_uniform(&j->graph, 2 * f, b, b);
+}
+
+/* At one ratio, against the formula; where there is none, or `both`, against the longest path through the graph. */
+static void check_time(judged *j, int64_t f, int64_t b, bool both, bool every)
+{
+    const nami_recipe *r = &j->s.recipe;
     int64_t chunks = nami_recipe_stages(r) / r->positions * r->slices;
     int64_t expected = 2 * formula(r, f, b); /* halves: odd T_B is split */
-    if (expected == 0 && r->positions > 12 && !heavy)
-        return; /* no formula, and the graph is slow: smaller sizes show it */
-    simulate(r, (double)f, (double)b, &p);
-    if (heavy || expected == 0) {
-        nami_schedule s;
-        assert_ok(nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &s));
-        int64_t longest = oracle_uniform(&s, 2 * f, b, b);
-        if (expected != 0)
-            assert_int_equal(longest, expected);
-        expected = longest;
-        nami_schedule_free(&s);
-    }
+    if (expected == 0 && r->positions > 12 && !every)
+        return; /* the graph is slow */
+    if (expected == 0)
+        expected = longest(j, f, b);
+    else if (both)
+        assert_int_equal(longest(j, f, b), expected);
+    const nami_cost cost = {
+        .tf = (double)f, .tbi = (double)b / 2, .tbw = (double)b / 2};
+    nami_prediction p;
+    assert_ok(nami_simulate(&j->s, &cost, false, &p));
     assert_true(p.makespan == (double)expected / (double)(2 * chunks));
     int64_t work = 2 * chunks * r->microbatches * (f + b);
     assert_true(p.bubble == (double)(r->positions * (expected - work)) /
@@ -99,18 +112,28 @@ static void check_time(const nami_recipe *r, int64_t f, int64_t b, bool heavy)
     nami_prediction_free(&p);
 }
 
-static void check_ratios(int positions, int microbatches, bool heavy)
+static void check_ratios(const nami_recipe *r, bool both, bool every)
 {
-    static const int64_t ratio[4][2] = {{2, 1}, {1, 1}, {2, 3}, {1, 3}}; /* T_F, T_B */
+    static const int64_t ratio[5][2] = {
+        {1, 2}, {2, 1}, {1, 1}, {2, 3}, {1, 3}}; /* T_F, T_B */
+    judged j = {.drawn = false};
+    assert_ok(nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &j.s));
+    for (int k = 0; k < 5; k++)
+        check_time(&j, ratio[k][0], ratio[k][1], both, every);
+    if (j.drawn)
+        oracle_close(&j.graph);
+    nami_schedule_free(&j.s);
+}
+
+/* Every schedule with 1 to 4 waves, chunks or slices; `every`: those without a formula at any size, too. */
+static void check_size(int positions, int microbatches, bool both, bool every)
+{
     for (int i = 0; i < nami_presets_with_flush(); i++) {
         for (int c = 1; c <= 4; c++) {
             nami_recipe r =
                 oracle_recipe(nami_preset_at(i)->name, positions, microbatches, c);
-            if ((c > 1 && !oracle_chunked(&r)) || !oracle_admits(&r))
-                continue;
-            check_time(&r, 1, 2, heavy);
-            for (int k = 0; k < 4; k++)
-                check_time(&r, ratio[k][0], ratio[k][1], heavy && c == 2);
+            if ((c == 1 || oracle_chunked(&r)) && oracle_admits(&r))
+                check_ratios(&r, both, every);
         }
     }
 }
@@ -120,7 +143,7 @@ static void test_formulas(void **state)
     (void)state;
     for (int p = 1; p <= 6; p++) {
         for (int m = 1; m <= 4 * p; m++)
-            check_ratios(p, m, p <= 4);
+            check_size(p, m, p <= 4, true);
     }
 }
 
@@ -131,13 +154,14 @@ static void test_formulas_sampled(void **state)
     if (getenv("NAMI_TEST_LONG")) {
         for (int p = 7; p <= 32; p++) {
             for (int m = 1; m <= 4 * p; m++)
-                check_ratios(p, m, false);
+                check_size(p, m, false, true);
+            print_message("P = %d\n", p);
         }
         return;
     }
     for (uint64_t i = 0; i < 10; i++) {
         int p = 7 + (int)(26 * nami_uniform(key, 2 * i));
-        check_ratios(p, 1 + (int)(4 * p * nami_uniform(key, 2 * i + 1)), false);
+        check_size(p, 1 + (int)(4 * p * nami_uniform(key, 2 * i + 1)), false, false);
     }
 }
 

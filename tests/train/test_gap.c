@@ -20,7 +20,7 @@ static void predict(const nami_recipe *r, double latency, nami_schedule *s,
 static void test_hop(void **state)
 {
     (void)state;
-    for (int i = 0; i < nami_presets(); i++) {
+    for (int i = 0; i < nami_presets_with_flush(); i++) {
         for (int c = 1; c <= 4; c++) {
             nami_recipe r = oracle_recipe(nami_preset_at(i)->name, 4, 8, c);
             nami_schedule s;
