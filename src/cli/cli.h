@@ -37,6 +37,7 @@ extern const nami_command nami_cli_run, nami_cli_plan, nami_cli_compare, nami_cl
     nami_cli_generate;
 extern const nami_command nami_cli_manual;
 extern const nami_command nami_cli_simulate, nami_cli_verify; /* simulate.c, verify.c */
+extern const nami_command nami_cli_profile;                   /* profile.c */
 extern const nami_command nami_cli_import, nami_cli_baseline; /* import.c, baseline.c */
 
 /* All commands in the order of `nami --help`; NULL ends. */

@@ -31,6 +31,7 @@ int nami_comm_rank(const nami_comm *c);
 int nami_comm_size(const nami_comm *c);
 int nami_comm_node_size(const nami_comm *c); /* ranks on this node */
 int nami_comm_node_rank(const nami_comm *c); /* own number among them */
+int nami_comm_node(const nami_comm *c); /* the lowest rank on this node, its name */
 bool nami_comm_oversubscribed(
     const nami_comm
         *c); /* more runnable threads than cores in the affinity mask union */

@@ -193,6 +193,11 @@ int nami_comm_node_size(const nami_comm *c)
     return c->node_size;
 }
 
+int nami_comm_node(const nami_comm *c)
+{
+    return c->node_leader;
+}
+
 int nami_comm_node_rank(const nami_comm *c)
 {
     return c->node_rank;

@@ -39,6 +39,7 @@ static const column columns[] = {
     {LAYERS, "kept_bytes", FIELD(block.kept), 1},
     {LAYERS, "transient_bytes", FIELD(block.transient), 1},
     {LAYERS, "parameter_bytes", FIELD(block.parameter), 1},
+    {LAYERS, "packed_bytes", FIELD(block.packed), 1},
     {LINKS, "latency_us", FIELD(link.latency), 1e-6},
     {LINKS, "bytes_per_second", FIELD(link.rate), 1},
     {LINKS, "reduce_bytes_per_second", FIELD(link.reduce), 1},
@@ -307,12 +308,12 @@ void nami_chain_write(const nami_chain *c, nami_text *out)
     write_link("across", &c->across, out);
     nami_text_add(out,
                   "layer,forward_ms,backward_input_ms,backward_weight_ms,activation_"
-                  "bytes,kept_bytes,transient_bytes,parameter_bytes\n");
+                  "bytes,kept_bytes,transient_bytes,parameter_bytes,packed_bytes\n");
     for (int i = 0; i < c->blocks; i++) {
         const nami_chain_block *b = &c->block[i];
-        nami_text_add(out, "%s,%.6g,%.6g,%.6g,%.0f,%.0f,%.0f,%.0f\n", b->name,
+        nami_text_add(out, "%s,%.6g,%.6g,%.6g,%.0f,%.0f,%.0f,%.0f,%.0f\n", b->name,
                       b->forward * 1e3, b->input * 1e3, b->weight * 1e3, b->output,
-                      b->kept, b->transient, b->parameter);
+                      b->kept, b->transient, b->parameter, b->packed);
     }
 }
 
@@ -334,13 +335,15 @@ void nami_chain_scale(nami_chain *c, int64_t samples)
 void nami_chain_sums_make(const nami_chain *c, nami_chain_sums *out)
 {
     size_t n = (size_t)c->blocks + 1;
-    double *all = nami_calloc(NAMI_MEM_OTHER, 5 * n, sizeof *all);
-    *out = (nami_chain_sums){all, all + n, all + 2 * n, all + 3 * n, all + 4 * n};
+    double *all = nami_calloc(NAMI_MEM_OTHER, 6 * n, sizeof *all);
+    *out = (nami_chain_sums){all,         all + n,     all + 2 * n,
+                             all + 3 * n, all + 4 * n, all + 5 * n};
     for (int i = 0; i < c->blocks; i++) {
         const nami_chain_block *b = &c->block[i];
         out->forward[i + 1] = out->forward[i] + b->forward;
         out->backward[i + 1] = out->backward[i] + b->input + b->weight;
         out->parameter[i + 1] = out->parameter[i] + b->parameter;
+        out->packed[i + 1] = out->packed[i] + b->packed;
         out->output[i + 1] = out->output[i] + b->output;
         out->kept[i + 1] = out->kept[i] + b->kept;
     }

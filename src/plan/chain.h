@@ -22,6 +22,7 @@ typedef struct nami_chain_block {
     double kept;      /* bytes it keeps from forward to backward */
     double transient; /* bytes alive inside one pass */
     double parameter; /* bytes of its parameters */
+    double packed;    /* bytes of their packed copies, one for each version */
 } nami_chain_block;
 
 /* Links of one class; a rate of 0: not measured. */
@@ -53,7 +54,7 @@ void nami_chain_scale(nami_chain *c, int64_t samples);
 
 /* Sums over blocks [0, i), i = 0..blocks, so that a span [a, b) is the difference of two entries. */
 typedef struct nami_chain_sums {
-    double *forward, *backward, *parameter, *output, *kept; /* [blocks + 1] */
+    double *forward, *backward, *parameter, *packed, *output, *kept; /* [blocks + 1] */
 } nami_chain_sums;
 
 void nami_chain_sums_make(const nami_chain *c, nami_chain_sums *out);

@@ -28,7 +28,7 @@ commands=$("$NAMI_PROGRAM" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p')
 for command in $commands; do
     expect 0 "^usage: nami $command" "$command" --help
 done
-for command in run plan compare generate import baseline simulate verify info; do
+for command in run plan profile compare generate import baseline simulate verify info; do
     echo "$commands" | grep -qx $command || { echo "FAIL nami --help does not list $command"; failed=1; }
     grep -q "^\.It Cm $command\$\|^\.Cm $command\$\|^\.Cm simulate | verify\$" "$NAMI_SOURCE/docs/man/nami.1" ||
         { echo "FAIL nami(1) does not name $command"; failed=1; }

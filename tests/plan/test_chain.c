@@ -34,8 +34,8 @@ static void test_alexnet(void **state)
 static void test_round_trip(void **state)
 {
     (void)state;
-    nami_chain_block block[2] = {{"embedding", 1e-3, 2e-3, 4e-3, 100, 300, 7, 50},
-                                 {"head", 5e-3, 6e-3, 0, 40, 0, 9, 8}};
+    nami_chain_block block[2] = {{"embedding", 1e-3, 2e-3, 4e-3, 100, 300, 7, 50, 60},
+                                 {"head", 5e-3, 6e-3, 0, 40, 0, 9, 8, 0}};
     nami_chain c = {.blocks = 2,
                     .block = block,
                     .samples = 4,
@@ -62,6 +62,7 @@ static void test_round_trip(void **state)
         assert_near(d.block[i].kept, 2 * block[i].kept, 0);
         assert_near(d.block[i].transient, 2 * block[i].transient, 0);
         assert_near(d.block[i].parameter, block[i].parameter, 0);
+        assert_near(d.block[i].packed, block[i].packed, 0);
     }
     nami_chain_free(&d);
 }
