@@ -281,8 +281,9 @@ typedef struct nami_arg_vector { /* ADD, SCALE, SQUARES */
 typedef struct nami_arg_update { /* ADAMW, ADAM, SGD, RMSPROP; over one parameter */
     nami_dtype wide;
     int64_t count;
-    void *w;       /* parameter */
-    const void *g; /* gradient */
+    void *w;          /* parameter, written */
+    const void *from; /* the parameter before, read; NULL: w itself */
+    const void *g;    /* gradient */
     void *
         m; /* optimiser state: mean of gradients; SGD, RMSPROP: momentum (RMSPROP: or NULL) */
     void *v;       /* mean of their squares; not SGD */

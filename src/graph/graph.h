@@ -110,6 +110,10 @@ void nami_walk_begin(nami_walk *w, const nami_graph *g, nami_walk_kind kind,
                      const nami_graph_call *call);
 bool nami_walk_next(nami_walk *w);
 
+/* Uses from this number on get nothing more from the launches to come: their sums of this walk are complete once what was
+ * launched is done. It falls to 0. Local. */
+int nami_walk_open(const nami_walk *w);
+
 /* What nami_walk_next is going to launch, for profiles: a node, with its *pass set; NULL at the end, and for a sum of
  * two gradients. Local. */
 const nami_node *nami_walk_peek(const nami_walk *w, nami_pass *pass);

@@ -201,6 +201,24 @@ static nami_status check_output(const nami_graph *g)
     return NAMI_OK;
 }
 
+/* Until when each list adds to the sums of uses. */
+static void note_open(nami_graph *g)
+{
+    for (int w = 0; w < NAMI_WALKS; w++) {
+        int open = 0;
+        for (int i = g->list[w].count - 1; i >= 0; i--) {
+            nami_launch *l = &g->list[w].item[i];
+            for (int k = 0; k < NAMI_OP_PARAM; k++) {
+                int use = l->node >= 0 && l->pass == NAMI_BACKWARD_WEIGHT
+                              ? g->node[l->node].param[k]
+                              : -1;
+                open = use >= open ? use + 1 : open;
+            }
+            l->open = open;
+        }
+    }
+}
+
 /* Buffers become places, the memory of planning is given back. */
 static void resolve(nami_graph *g)
 {
@@ -252,6 +270,7 @@ static nami_status write_lists(nami_graph *g, int *vbuf)
     plan_packed(g);
     finish_launches(g);
     nami_plan_place(g);
+    note_open(g);
     return NAMI_OK;
 }
 

@@ -70,6 +70,7 @@ typedef struct nami_launch {
     int value;                   /* of a sum */
     int buffer[NAMI_SLOTS];      /* while planning; -1: absent */
     nami_spot place[NAMI_SLOTS]; /* for walking */
+    int open; /* one above the highest use that this launch or a later one adds to */
 } nami_launch;
 
 typedef struct nami_launches {

@@ -110,6 +110,12 @@ bool nami_walk_next(nami_walk *w)
     return w->at < l->count;
 }
 
+int nami_walk_open(const nami_walk *w)
+{
+    const nami_launches *l = &w->graph->list[w->kind];
+    return w->at < l->count ? l->item[w->at].open : 0;
+}
+
 const nami_node *nami_walk_peek(const nami_walk *w, nami_pass *pass)
 {
     const nami_launches *l = &w->graph->list[w->kind];

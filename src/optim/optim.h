@@ -66,7 +66,8 @@ double nami_optim_clip(const nami_optim_options *o, double norm);
 typedef struct nami_optim_item {
     int64_t count;
     bool decay;
-    void *w;
+    void *w;            /* written */
+    const void *from;   /* read; NULL: w itself */
     void *m, *v, *mean; /* those the optimiser has; see nami_optim_place */
     const void *g;
 } nami_optim_item;

@@ -44,10 +44,11 @@ static adam_step adam_step_of(const nami_arg_update *a, bool decoupled)
 NAMI_INLINE void adam_body(const nami_arg_update *a, bool decoupled, int64_t first,
                            int64_t end)
 {
+    const void *from = a->from ? a->from : a->w;
     const adam_step s = adam_step_of(a, decoupled);
     for (int64_t i = first; i < end; i += NAMI_VL) {
         const int64_t lanes = end - i;
-        nami_vf w = nami_vget(NAMI_F32, a->w, i, lanes);
+        nami_vf w = nami_vget(NAMI_F32, from, i, lanes);
         nami_vf g = nami_vget(NAMI_F32, a->g, i, lanes) * s.scale;
         if (decoupled)
             w = w * s.keep;
@@ -78,11 +79,12 @@ static void adam_range(const void *args, int64_t first, int64_t end, void *scrat
 NAMI_INLINE void sgd_body(const nami_arg_update *a, bool nesterov, int64_t first,
                           int64_t end)
 {
+    const void *from = a->from ? a->from : a->w;
     const float momentum = (float)a->beta1, decay = (float)a->decay, lr = (float)a->lr;
     const float scale = (float)a->grad_scale;
     for (int64_t i = first; i < end; i += NAMI_VL) {
         const int64_t lanes = end - i;
-        const nami_vf w = nami_vget(NAMI_F32, a->w, i, lanes);
+        const nami_vf w = nami_vget(NAMI_F32, from, i, lanes);
         const nami_vf g = nami_vget(NAMI_F32, a->g, i, lanes) * scale + w * decay;
         const nami_vf m = nami_vget(NAMI_F32, a->m, i, lanes) * momentum + g;
         nami_vput(NAMI_F32, a->m, i, m, lanes);
@@ -103,12 +105,13 @@ static void sgd_range(const void *args, int64_t first, int64_t end, void *scratc
 NAMI_INLINE void rmsprop_body(const nami_arg_update *a, bool momentum, bool centred,
                               int64_t first, int64_t end)
 {
+    const void *from = a->from ? a->from : a->w;
     const float alpha = (float)a->beta2, rest = (float)(1 - a->beta2);
     const float decay = (float)a->decay, lr = (float)a->lr, eps = (float)a->eps;
     const float scale = (float)a->grad_scale, keep = (float)a->beta1;
     for (int64_t i = first; i < end; i += NAMI_VL) {
         const int64_t lanes = end - i;
-        const nami_vf w = nami_vget(NAMI_F32, a->w, i, lanes);
+        const nami_vf w = nami_vget(NAMI_F32, from, i, lanes);
         const nami_vf g = nami_vget(NAMI_F32, a->g, i, lanes) * scale + w * decay;
         nami_vf v = nami_vget(NAMI_F32, a->v, i, lanes) * alpha + (g * g) * rest;
         nami_vput(NAMI_F32, a->v, i, v, lanes);

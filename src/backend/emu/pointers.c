@@ -46,10 +46,10 @@ static const shape xent = {
     sizeof(nami_arg_xent), 3, {AT(xent, logits), AT(xent, target), AT(xent, loss)}};
 static const shape vector = {
     sizeof(nami_arg_vector), 3, {AT(vector, a), AT(vector, b), AT(vector, sum)}};
-static const shape update = {
-    sizeof(nami_arg_update),
-    5,
-    {AT(update, w), AT(update, g), AT(update, m), AT(update, v), AT(update, centre)}};
+static const shape update = {sizeof(nami_arg_update),
+                             6,
+                             {AT(update, w), AT(update, from), AT(update, g),
+                              AT(update, m), AT(update, v), AT(update, centre)}};
 static const shape waiting = {
     sizeof(nami_arg_wait),
     6,

@@ -6,10 +6,16 @@
 
 #define GET nami_ref_get
 
+/* Weight i before the step. */
+static double weight(const nami_arg_update *a, int64_t i)
+{
+    return GET(a->wide, a->from ? a->from : a->w, i);
+}
+
 /* Gradient i, clipped, with `decay` times the weight added. */
 static double gradient(const nami_arg_update *a, int64_t i, double decay)
 {
-    return GET(a->wide, a->g, i) * a->grad_scale + decay * GET(a->wide, a->w, i);
+    return GET(a->wide, a->g, i) * a->grad_scale + decay * weight(a, i);
 }
 
 /* x = rate x + (1 - rate) y for element i of x; returns the new one. */
@@ -35,7 +41,7 @@ void nami_ref_adamw(const void *args)
 {
     const nami_arg_update *a = args;
     for (int64_t i = 0; i < a->count; i++) {
-        const double w = GET(a->wide, a->w, i) * (1 - a->lr * a->decay);
+        const double w = weight(a, i) * (1 - a->lr * a->decay);
         nami_ref_set(a->wide, a->w, i,
                      w - a->lr * adam_direction(a, i, gradient(a, i, 0)));
     }
@@ -46,7 +52,7 @@ void nami_ref_adam(const void *args)
 {
     const nami_arg_update *a = args;
     for (int64_t i = 0; i < a->count; i++) {
-        const double w = GET(a->wide, a->w, i);
+        const double w = weight(a, i);
         nami_ref_set(a->wide, a->w, i,
                      w - a->lr * adam_direction(a, i, gradient(a, i, a->decay)));
     }
@@ -57,7 +63,7 @@ void nami_ref_sgd(const void *args)
 {
     const nami_arg_update *a = args;
     for (int64_t i = 0; i < a->count; i++) {
-        const double w = GET(a->wide, a->w, i), g = gradient(a, i, a->decay);
+        const double w = weight(a, i), g = gradient(a, i, a->decay);
         const double m = a->beta1 * GET(a->wide, a->m, i) + g;
         nami_ref_set(a->wide, a->m, i, m);
         nami_ref_set(a->wide, a->w, i,
@@ -70,7 +76,7 @@ void nami_ref_rmsprop(const void *args)
 {
     const nami_arg_update *a = args;
     for (int64_t i = 0; i < a->count; i++) {
-        const double w = GET(a->wide, a->w, i), g = gradient(a, i, a->decay);
+        const double w = weight(a, i), g = gradient(a, i, a->decay);
         double v = blend(a->wide, a->v, i, a->beta2, g * g);
         if (a->centre) {
             const double centre = blend(a->wide, a->centre, i, a->beta2, g);
