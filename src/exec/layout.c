@@ -7,9 +7,18 @@
 #include "base/memory.h"
 #include "comm/comm.h"
 
+/* Pipelines side by side, each with micro-batches of its own. */
+static int side_by_side(const nami_layout_request *r)
+{
+    if (r->recipe.split == NAMI_SPLIT_SAMPLE)
+        return 1;
+    return r->recipe.stage_replicas.count > 0 ? r->recipe.stage_replicas.item[0]
+                                              : r->replicas;
+}
+
 static nami_status check_counts(const nami_layout_request *r)
 {
-    int M = r->microbatches, D = r->replicas;
+    int M = r->microbatches, D = side_by_side(r);
     if (M < 1 || D < 1 || r->batch < 1)
         return nami_fail(
             NAMI_EINPUT,
@@ -31,7 +40,17 @@ static nami_status check_counts(const nami_layout_request *r)
 
 static nami_status check_partials(const nami_layout_request *r, int partials)
 {
-    int M = r->microbatches, D = r->replicas;
+    int M = r->microbatches, D = side_by_side(r);
+    if (r->recipe.split == NAMI_SPLIT_SAMPLE && partials != 1)
+        return nami_fail(NAMI_EPLAN,
+                         "train.partials = %d does not go with split = sample, where "
+                         "all replicas add to one gradient sum",
+                         partials);
+    if (!nami_recipe_flushes(&r->recipe) && partials != D)
+        return nami_fail(NAMI_EPLAN,
+                         "train.partials = %d does not go with weights = %s: without "
+                         "a flush each of %d replicas makes one gradient sum",
+                         partials, nami_weights_name(r->recipe.weights), D);
     if (partials < 1 || partials % D != 0)
         return nami_fail(
             NAMI_EPLAN,
@@ -47,12 +66,37 @@ static nami_status check_partials(const nami_layout_request *r, int partials)
     return NAMI_OK;
 }
 
-static nami_status check_ranks(const nami_layout_request *r, int positions)
+static nami_status check_ranks(const nami_layout_request *r, const nami_place *p)
 {
-    if (r->ranks != 0 && r->ranks != positions * r->replicas)
+    int positions = p->positions, ranks = nami_place_ranks(p);
+    if (r->recipe.stage_replicas.count > 0 && r->ranks != 0 && r->ranks != ranks)
+        return nami_fail(NAMI_EPLAN,
+                         "the replicas of %d positions add up to %d ranks, but there "
+                         "are %d",
+                         positions, ranks, r->ranks);
+    if (r->recipe.stage_replicas.count == 0 && r->ranks != 0 &&
+        r->ranks != positions * r->replicas)
         return nami_fail(NAMI_EPLAN,
                          "%d positions x %d replicas need %d ranks, but there are %d",
                          positions, r->replicas, positions * r->replicas, r->ranks);
+    return NAMI_OK;
+}
+
+/* Each replica of a position needs a sample of every micro-batch. */
+static nami_status check_intervals(const nami_layout *l)
+{
+    const nami_place *place = &l->train.place;
+    for (int p = 0; l->recipe.split == NAMI_SPLIT_SAMPLE && p < place->positions; p++) {
+        if (place->replicas[p] > l->micro)
+            return nami_fail(
+                NAMI_EPLAN,
+                "position %d has %d replicas, but a micro-batch has only %lld samples "
+                "(train.batch = %lld / pipeline.microbatches = %lld): %lld replicas "
+                "would have none",
+                p, place->replicas[p], (long long)l->micro, (long long)l->batch,
+                (long long)(l->batch / l->micro),
+                (long long)(place->replicas[p] - l->micro));
+    }
     return NAMI_OK;
 }
 
@@ -130,14 +174,38 @@ static nami_status make_cuts(const nami_layout_request *r, const nami_model *m,
     return nami_layout_cut(m, out->time, &out->train.place, out->cut);
 }
 
+/* Forwards of the micro-batches of a step. Lists of a window that come from a file have no shorter form. */
+static nami_status make_evaluation(nami_layout *l)
+{
+    nami_recipe r = l->recipe;
+    if (r.placement != NAMI_PLACE_FREE)
+        r.microbatches = r.per_update;
+    else if (l->window > 1)
+        return nami_fail(NAMI_EPLAN,
+                         "%s: lists of a file are one window, so pipeline.window = 1 "
+                         "and pipeline.microbatches are all of them",
+                         r.name);
+    return nami_schedule_make(&r, NAMI_PURPOSE_EVALUATE, &l->evaluate);
+}
+
+nami_status nami_layout_window(const nami_layout *l, int count, nami_schedule *out)
+{
+    nami_recipe r = l->recipe;
+    NAMI_CHECK(!nami_recipe_flushes(&r) && count >= 1 && count <= l->window);
+    r.microbatches = r.per_update * count;
+    return nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, out);
+}
+
 static nami_status make(const nami_layout_request *r, const nami_model *m,
                         nami_layout *out)
 {
     NAMI_TRY(check_counts(r));
-    int partials = r->partials > 0 ? r->partials : r->replicas;
+    int D = side_by_side(r), partials = r->partials > 0 ? r->partials : D;
+    bool flushes = nami_recipe_flushes(&r->recipe);
     NAMI_TRY(check_partials(r, partials));
     *out = (nami_layout){.recipe = r->recipe,
-                         .replicas = r->replicas,
+                         .replicas = D,
+                         .window = flushes || r->window < 1 ? 1 : r->window,
                          .partials = partials,
                          .batch = r->batch,
                          .micro = r->batch / r->microbatches,
@@ -145,14 +213,14 @@ static nami_status make(const nami_layout_request *r, const nami_model *m,
                          .act = r->act,
                          .wide = r->act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
                          .recompute = r->recompute};
-    out->recipe.microbatches = r->microbatches / r->replicas;
+    out->recipe.per_update = r->microbatches / D;
+    out->recipe.microbatches = out->recipe.per_update * out->window;
     out->recipe.recompute = r->recompute;
     out->recipe.replicas = r->replicas;
-    if (out->recipe.positions > 0)
-        NAMI_TRY(check_ranks(r, out->recipe.positions));
     NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_TRAIN, &out->train));
-    NAMI_TRY(nami_schedule_make(&out->recipe, NAMI_PURPOSE_EVALUATE, &out->evaluate));
-    NAMI_TRY(check_ranks(r, out->train.place.positions));
+    NAMI_TRY(check_ranks(r, &out->train.place));
+    NAMI_TRY(make_evaluation(out));
+    NAMI_TRY(check_intervals(out));
     NAMI_TRY(check_slices(out, m));
     if (out->partials > out->replicas && out->train.place.copies == 1)
         NAMI_TRY(check_ascending(out));
@@ -201,6 +269,19 @@ bool nami_layout_exact(const nami_layout *l, char buf[256])
 {
     int A = l->partials, D = l->replicas;
     bool exact = true;
+    if (!nami_recipe_flushes(&l->recipe)) {
+        snprintf(buf, 256,
+                 "weights = %s: updates do not wait for each other, so results are not "
+                 "those of schedules with a flush",
+                 nami_weights_name(l->recipe.weights));
+        return false;
+    }
+    if (nami_layout_replicas_most(l) > 1 && l->recipe.split == NAMI_SPLIT_SAMPLE) {
+        snprintf(buf, 256,
+                 "replicas add the samples that each ran, then their sums: results "
+                 "equal those of one replica to rounding");
+        return false;
+    }
     if (l->train.place.copies > 1) {
         snprintf(
             buf, 256,

@@ -12,7 +12,10 @@
 
 typedef struct nami_layout {
     nami_recipe recipe;
-    nami_schedule train, evaluate; /* lowered and proven */
+    nami_schedule
+        train; /* lowered and proven: a step, without a flush a whole window */
+    nami_schedule evaluate; /* of the micro-batches of one step */
+    int window;             /* updates between drains; 1 with a flush */
     int replicas; /* D with split = microbatch; else 1: the placement says how many ranks a position has */
     int partials; /* A gradient sums a step */
     int *cut;     /* [stages+1] first block of each stage */
@@ -27,12 +30,13 @@ typedef struct nami_layout {
 /* What a layout is made from: the user's wishes. */
 typedef struct nami_layout_request {
     nami_recipe
-        recipe; /* of one pipeline; its microbatches and recompute are set from the fields below */
+        recipe; /* of one pipeline; its microbatches, per_update, replicas and recompute are set from the fields below */
     int64_t batch;    /* samples a step, over all replicas */
     int microbatches; /* per step, over all replicas */
-    int replicas;     /* D */
-    int partials;     /* A; 0: as many as replicas */
-    int ranks;        /* must be positions * replicas; 0: not checked (nami plan) */
+    int replicas; /* D of every position, where recipe.stage_replicas says nothing */
+    int partials; /* A; 0: as many as each position has replicas that run micro-batches of their own */
+    int window; /* updates between drains, not read with a flush; 0: 1 */
+    int ranks;  /* must be those of all positions; 0: not checked (nami plan) */
     int cuts; /* 0: cut automatically, so that positions carry nearly equal work; else the stages */
     const int *cut; /* [cuts] first block of each stage, ascending from 0 */
     int64_t time;   /* T tokens a sample; 0: the model's context */
@@ -79,6 +83,10 @@ int nami_layout_parts(const nami_layout *l, int position, int replica, int peer,
 
 /* Elements of the largest boundary between two stages, of one sample and all its token slices; 0: one stage. Local. */
 int64_t nami_layout_crossing(const nami_layout *l, const nami_model *m);
+
+/* The lists of a window of `count` <= l->window updates, as long as the layout has no flush. Local. Freed with
+ * nami_schedule_free. */
+nami_status nami_layout_window(const nami_layout *l, int count, nami_schedule *out);
 
 int nami_layout_stages(const nami_layout *l);
 int nami_layout_slices(const nami_layout *l); /* K token slices of a sample; 1: whole */

@@ -28,14 +28,16 @@ static nami_status make_layout(nami_job *job, int64_t partials)
                              .microbatches = (int)s->pipeline.microbatches,
                              .replicas = (int)s->pipeline.replicas,
                              .partials = (int)s->train.partials,
+                             .window = (int)s->pipeline.window,
                              .ranks = job->ranks,
                              .cuts = s->pipeline.cuts.count,
                              .cut = s->pipeline.cuts.item,
                              .act = nami_settings_dtype(s),
                              .recompute = s->pipeline.recompute};
-    if (r.partials == 0 && partials % r.replicas == 0)
-        r.partials = (int)partials;
     NAMI_TRY(nami_recipe_from_options(&s->pipeline, job->ranks, &r.recipe));
+    if (r.partials == 0 && partials % r.replicas == 0 &&
+        nami_recipe_flushes(&r.recipe) && r.recipe.split == NAMI_SPLIT_MICROBATCH)
+        r.partials = (int)partials;
     return nami_layout_make(&r, job->model, &job->layout);
 }
 

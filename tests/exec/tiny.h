@@ -30,6 +30,10 @@ typedef struct tiny_way {
     const char *schedule;
     int positions, waves, chunks, replicas;
     int slices; /* 0: whole samples */
+    nami_split split;
+    nami_ints stage_replicas, depth, stage_recompute;
+    int weights; /* 0: the preset's, else nami_weights + 1 */
+    int window;
 } tiny_way;
 
 /* What comes out. */
@@ -106,9 +110,16 @@ static inline nami_status tiny_layout(const tiny_problem *p, const tiny_way *w,
                              .replicas = w->replicas,
                              .partials = p->partials,
                              .act = p->act,
+                             .window = w->window,
                              .recompute = p->recompute};
     NAMI_TRY(nami_recipe_preset(&r.recipe, w->schedule));
-    r.recipe.microbatches = p->micros / w->replicas;
+    r.recipe.stage_replicas = w->stage_replicas;
+    r.recipe.depth = w->depth;
+    r.recipe.stage_recompute = w->stage_recompute;
+    if (w->split == NAMI_SPLIT_SAMPLE)
+        r.recipe.split = w->split;
+    if (w->weights > 0)
+        r.recipe.weights = (nami_weights)(w->weights - 1);
     return nami_layout_make(&r, m, out);
 }
 
