@@ -24,35 +24,6 @@ struct nami_data {
     int file;           /* to announce windows; -1 for a small set */
 };
 
-static const char *const last_batches[] = {"drop", "pad", "short", NULL};
-
-static const nami_option rows[] = {
-    {.section = "data",
-     .key = "train",
-     .kind = NAMI_OPTION_TEXT,
-     .offset = offsetof(nami_data_options, train),
-     .fallback = "",
-     .help = "Data set to train on, made by nami import."},
-    {.section = "data",
-     .key = "valid",
-     .kind = NAMI_OPTION_TEXT,
-     .offset = offsetof(nami_data_options, valid),
-     .fallback = "",
-     .help = "Data set to evaluate on; none: no evaluation."},
-    {.section = "data",
-     .key = "last_batch",
-     .kind = NAMI_OPTION_CHOICE,
-     .offset = offsetof(nami_data_options, last_batch),
-     .fallback = "drop",
-     .choices = last_batches,
-     .help = "What becomes of an evaluation's last incomplete batch: left out; filled "
-             "up with "
-             "the set's first samples, which then count twice; or only its own samples "
-             "count."},
-};
-
-const nami_option_table nami_data_option_table = {rows, sizeof rows / sizeof *rows};
-
 static bool is_small(const nami_data *d)
 {
     return d->tokens <= NAMI_DATA_WHOLE / d->width;

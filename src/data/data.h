@@ -27,6 +27,11 @@ typedef enum nami_last_batch {
 typedef struct nami_data_options {
     char *train, *valid; /* paths; "" when not given */
     int last_batch; /* nami_last_batch: what becomes of an evaluation's last incomplete step */
+    /* of images, see nami_view */
+    int64_t pad, crop, cutout; /* pixels */
+    bool flip;
+    double cutout_probability, cutout_growth; /* growth: for each epoch */
+    char *mean, *deviation; /* numbers, one a channel; "": the training set's */
 } nami_data_options;
 extern const nami_option_table nami_data_option_table;
 

@@ -72,24 +72,28 @@ static nami_status check_labels(nami_images *d)
     return NAMI_OK;
 }
 
-/* One number a channel, each within [least, 1e6]. */
-static nami_status read_numbers(nami_images *d, const char *name, double least,
-                                double *out)
+bool nami_image_numbers(const char *text, double least, int64_t count, double *out)
 {
-    char *text = NULL, word[64];
-    nami_status status = nami_store_get_text(d->store, name, &text);
-    const char *at = text;
-    for (int64_t i = 0; i < d->facts.channels && status == NAMI_OK; i++) {
-        at += strspn(at, " ");
-        size_t n = strcspn(at, " ");
-        snprintf(word, sizeof word, "%.*s", n < 60 ? (int)n : 60, at);
-        at += n;
+    char word[64];
+    for (int64_t i = 0; i < count; i++) {
+        text += strspn(text, " ");
+        size_t n = strcspn(text, " ");
+        snprintf(word, sizeof word, "%.*s", n < 60 ? (int)n : 60, text);
+        text += n;
         if (!nami_parse_real(word, &out[i]) || !(out[i] >= least && out[i] <= 1e6))
-            status = nami_fail(NAMI_EINPUT,
-                               "%s: attribute %s is not one number for each of %lld "
-                               "channels",
-                               d->path, name, (long long)d->facts.channels);
+            return false;
     }
+    return text[strspn(text, " ")] == '\0';
+}
+
+static nami_status read_numbers(nami_images *d, const char *name, double *out)
+{
+    char *text = NULL;
+    nami_status status = nami_store_get_text(d->store, name, &text);
+    if (status == NAMI_OK && !nami_image_numbers(text, 0, d->facts.channels, out))
+        status = nami_fail(
+            NAMI_EINPUT, "%s: attribute %s is not one number for each of %lld channels",
+            d->path, name, (long long)d->facts.channels);
     nami_free(text);
     return status;
 }
@@ -102,8 +106,8 @@ static nami_status check_attributes(nami_images *d)
     NAMI_TRY(nami_store_get_text(d->store, "checksum", &d->sum));
     NAMI_TRY(nami_store_get_text(d->store, "label_checksum", &d->label_sum));
     NAMI_TRY(nami_store_get_text(d->store, "names", &d->names));
-    NAMI_TRY(read_numbers(d, "mean", 0, d->facts.mean));
-    NAMI_TRY(read_numbers(d, "deviation", 0, d->facts.deviation));
+    NAMI_TRY(read_numbers(d, "mean", d->facts.mean));
+    NAMI_TRY(read_numbers(d, "deviation", d->facts.deviation));
     if (d->facts.classes < 1 || d->facts.classes > NAMI_CLASSES)
         return nami_fail(NAMI_EINPUT, "%s: %lld classes are not within 1 to 65536",
                          d->path, (long long)d->facts.classes);
@@ -217,19 +221,6 @@ void nami_images_close(nami_images *d)
     nami_free(d->sum);
     nami_free(d->path);
     nami_free(d);
-}
-
-nami_status nami_images_found(nami_comm *c, const char *path, bool *found)
-{
-    nami_store *store = NULL;
-    char *kind = NULL;
-    *found = false;
-    NAMI_TRY(nami_store_open(c, path, &store));
-    nami_status status = nami_store_get_text(store, "kind", &kind);
-    *found = status == NAMI_OK && !strcmp(kind, "images");
-    nami_free(kind);
-    (void)nami_store_close(store);
-    return status;
 }
 
 const nami_image_facts *nami_images_facts(const nami_images *d)

@@ -29,8 +29,8 @@ const char *nami_images_names(const nami_images *d); /* of the classes; "" */
 const char *nami_images_identity(
     const nami_images *d); /* checksums and sizes, for the checkpoint */
 
-/* Whether the file at `path` is a set of images, which it says by its attribute kind. Collective on c. Status: NAMI_EINPUT. */
-nami_status nami_images_found(nami_comm *c, const char *path, bool *found);
+/* Read `count` <= NAMI_CHANNELS numbers of [least, 1e6] with blanks between from `text`, all of it. Local. */
+bool nami_image_numbers(const char *text, double least, int64_t count, double *out);
 
 /* Number of the image that global training sample `counter` >= 0 is: each epoch visits all `samples` once, in the order of
  * a keyed permutation. Local, pure. */

@@ -93,6 +93,16 @@ nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *sett
     return c ? nami_agree(c, status) : status;
 }
 
+/* Keys of images say nothing to a model of tokens. */
+static nami_status check_keys(const nami_data_options *o)
+{
+    if (o->pad || o->crop || o->flip || o->cutout || o->mean[0] || o->deviation[0])
+        return nami_fail(NAMI_EINPUT,
+                         "data.pad, crop, flip, cutout, mean and deviation are for "
+                         "images, but this model.family takes none; remove them");
+    return NAMI_OK;
+}
+
 nami_status nami_job_data(nami_job *job)
 {
     const nami_settings *s = job->settings;
@@ -108,6 +118,9 @@ nami_status nami_job_data(nami_job *job)
     if (!s->data.train[0])
         return nami_fail(NAMI_EINPUT,
                          "data.train is not set: name a file made by nami import");
+    if (nami_model_takes_images(&s->model))
+        return nami_job_images(job);
+    NAMI_TRY(check_keys(&s->data));
     NAMI_TRY(nami_data_open(job->comm, s->data.train, time, vocabulary, &job->train));
     if (s->data.valid[0])
         NAMI_TRY(
@@ -117,6 +130,8 @@ nami_status nami_job_data(nami_job *job)
 
 const char *nami_job_identity(const nami_job *job)
 {
+    if (job->train_images)
+        return nami_images_identity(job->train_images);
     return job->train ? nami_data_identity(job->train) : "made up";
 }
 
@@ -146,6 +161,8 @@ void nami_job_close(nami_job *job)
     if (job->exec)
         nami_exec_free(job->exec);
     nami_prof_close(&job->prof);
+    nami_images_close(job->valid_images);
+    nami_images_close(job->train_images);
     nami_data_close(job->valid);
     nami_data_close(job->train);
     nami_free(job->budget);

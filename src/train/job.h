@@ -3,6 +3,7 @@
 #ifndef NAMI_TRAIN_JOB_H
 #define NAMI_TRAIN_JOB_H
 
+#include "data/images.h"
 #include "exec/exec.h"
 #include "train/options.h"
 
@@ -14,10 +15,12 @@ typedef struct nami_job {
     nami_model *model;
     nami_backend *backend;
     nami_layout layout;
-    nami_budget *budget; /* [positions] */
-    double limit;        /* bytes one rank may use */
-    nami_data *train, *valid;
-    uint64_t key; /* of the order of samples */
+    nami_budget *budget;                      /* [positions] */
+    double limit;                             /* bytes one rank may use */
+    nami_data *train, *valid;                 /* of tokens; NULL: none */
+    nami_images *train_images, *valid_images; /* of images; NULL: none */
+    nami_view view;                           /* of images */
+    uint64_t key;                             /* of the order of samples */
     nami_prof prof;
     nami_exec *exec;
     int64_t from_step,
@@ -50,6 +53,26 @@ nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out);
 /* Mean loss on data.valid over `batches` batches spread evenly over the set, 0 = all of it, with dropout off; a last
  * incomplete batch as data.last_batch says. Collective. Status: NAMI_ENUMERIC when it is not finite. */
 nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *out);
+
+/* Samples of the training set, of which an epoch consists, 0: made up; and of data.valid, 0: none. Local. */
+int64_t nami_job_epoch(const nami_job *job);
+int64_t nami_job_validation(const nami_job *job);
+
+/* Of a family of images: open the sets, check them against the model. Collective. Status: NAMI_EINPUT. */
+nami_status nami_job_images(nami_job *job);
+
+/* nami_exec_source of images: `context` is the job for training; for an evaluation nami_job_batch. */
+typedef struct nami_job_batch {
+    nami_job *job;
+    int64_t first; /* sample of data.valid that comes first */
+} nami_job_batch;
+nami_status nami_job_read_images(void *context, int64_t step, int64_t first,
+                                 int64_t count, int32_t *token, int32_t *target);
+nami_status nami_job_read_valid_images(void *context, int64_t index, int64_t first,
+                                       int64_t count, int32_t *token, int32_t *target);
+
+/* Global number of the training sample that comes first in `step`. Local. */
+int64_t nami_job_counter(const nami_job *job, int64_t step);
 
 /* Position and replica of this rank. Local. */
 int nami_job_position(const nami_job *job);

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "data/images.h"
+
 static const char *const precisions[] = {"f32", "bf16", NULL};
 static const char *const backends[] = {"cpu", "ref", "emu", NULL};
 
@@ -210,6 +212,32 @@ static nami_status ask_vocabulary(nami_comm *c, nami_settings *s)
     return NAMI_OK;
 }
 
+/* Sizes and classes that the deck leaves to the training set. */
+static nami_status ask_images(nami_comm *c, nami_settings *s)
+{
+    nami_model_options *m = &s->model;
+    nami_images *data = NULL;
+    if (m->image_height && m->image_width && m->image_channels && m->classes)
+        return NAMI_OK;
+    if (!s->data.train[0])
+        return nami_fail(
+            NAMI_EINPUT,
+            "model.image_height, image_width, image_channels or classes is 0, "
+            "which takes it from data.train, which is not set");
+    NAMI_TRY(nami_images_open(c, s->data.train, &data));
+    const nami_image_facts *f = nami_images_facts(data);
+    if (m->image_height == 0)
+        m->image_height = f->height + 2 * s->data.pad;
+    if (m->image_width == 0)
+        m->image_width = f->width + 2 * s->data.pad;
+    if (m->image_channels == 0)
+        m->image_channels = f->channels;
+    if (m->classes == 0)
+        m->classes = f->classes;
+    nami_images_close(data);
+    return NAMI_OK;
+}
+
 nami_status nami_settings_resolve(nami_comm *c, nami_settings *s)
 {
     s->model.label_smoothing = s->train.label_smoothing;
@@ -219,6 +247,8 @@ nami_status nami_settings_resolve(nami_comm *c, nami_settings *s)
             s->model.vocabulary = s->model.width;
         return NAMI_OK;
     }
+    if (nami_model_takes_images(&s->model))
+        return ask_images(c, s);
     return s->model.vocabulary == 0 ? ask_vocabulary(c, s) : NAMI_OK;
 }
 

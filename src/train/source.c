@@ -5,12 +5,6 @@
 #include "base/memory.h"
 #include "train/job.h"
 
-/* What an evaluation batch is: consecutive windows of data.valid. */
-typedef struct batch_source {
-    nami_job *job;
-    int64_t first; /* window of its first sample */
-} batch_source;
-
 /* Read windows of `data`; targets or tokens alone when the other is NULL. */
 static nami_status read_windows(nami_data *data, const int64_t *from, int64_t count,
                                 int64_t time, int32_t *token, int32_t *target)
@@ -45,7 +39,7 @@ static nami_status read_training(void *context, int64_t step, int64_t first,
 {
     nami_job *job = context;
     int64_t batch = job->layout.batch;
-    int64_t counter = job->from_sample + (step - job->from_step) * batch + first;
+    int64_t counter = nami_job_counter(job, step) + first;
     int64_t *from = nami_alloc(NAMI_MEM_OTHER, 2 * (size_t)count * sizeof *from);
     for (int64_t i = 0; i < count; i++) {
         from[i] = nami_data_window(job->train, job->key, counter + i);
@@ -61,7 +55,7 @@ static nami_status read_training(void *context, int64_t step, int64_t first,
 static nami_status read_validation(void *context, int64_t index, int64_t first,
                                    int64_t count, int32_t *token, int32_t *target)
 {
-    const batch_source *b = context;
+    const nami_job_batch *b = context;
     nami_job *job = b->job;
     int64_t time = job->layout.time, samples = nami_data_samples(job->valid);
     int64_t *from = nami_alloc(NAMI_MEM_OTHER, (size_t)count * sizeof *from);
@@ -75,7 +69,9 @@ static nami_status read_validation(void *context, int64_t index, int64_t first,
 
 nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out)
 {
-    nami_exec_source source = {.read = job->train ? read_training : make_up,
+    nami_exec_source source = {.read = job->train_images ? nami_job_read_images
+                                       : job->train      ? read_training
+                                                         : make_up,
                                .context = job};
     double rate =
         nami_optim_rate(&job->settings->optim, step, job->settings->train.steps);
@@ -85,7 +81,7 @@ nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out)
 /* Batches of a whole evaluation. A set smaller than a batch is one short batch, whatever the deck says. */
 static int64_t batches_of(const nami_job *job)
 {
-    int64_t samples = nami_data_samples(job->valid), batch = job->layout.batch;
+    int64_t samples = nami_job_validation(job), batch = job->layout.batch;
     int64_t whole = samples / batch;
     bool rest = samples % batch > 0;
     if (job->settings->data.last_batch == NAMI_LAST_DROP && whole > 0)
@@ -97,7 +93,7 @@ static int64_t batches_of(const nami_job *job)
 static int64_t samples_of(const nami_job *job, int64_t b)
 {
     int64_t batch = job->layout.batch;
-    int64_t left = nami_data_samples(job->valid) - b * batch;
+    int64_t left = nami_job_validation(job) - b * batch;
     if (left >= batch || job->settings->data.last_batch == NAMI_LAST_PAD)
         return batch;
     return left;
@@ -111,8 +107,10 @@ nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *
     *out = (nami_exec_result){0};
     for (int64_t i = 0; i < count; i++) {
         int64_t b = i * all / count;
-        batch_source context = {.job = job, .first = b * job->layout.batch};
-        nami_exec_source source = {.read = read_validation, .context = &context};
+        nami_job_batch context = {.job = job, .first = b * job->layout.batch};
+        nami_exec_source source = {
+            .read = job->valid_images ? nami_job_read_valid_images : read_validation,
+            .context = &context};
         nami_exec_result one;
         NAMI_TRY(nami_exec_evaluate(job->exec, i, samples_of(job, b), &source, &one));
         sum += one.loss * (double)one.tokens;
