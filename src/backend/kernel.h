@@ -267,6 +267,9 @@ typedef struct nami_arg_xent {
     bool gradient;
     double *
         loss; /* [B] sums over t, host or device memory as the backend's other buffers */
+    double *best,
+        *five; /* [B] over t: counted targets with the largest logit; among the five largest;
+                  of equal logits the first is the larger. Both NULL: not wanted */
 } nami_arg_xent;
 
 typedef struct nami_arg_vector { /* ADD, SCALE, SQUARES */

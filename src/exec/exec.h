@@ -46,6 +46,8 @@ typedef struct nami_exec_result {
         loss; /* mean over counted tokens of the step, summed by global sample index; on every rank */
     double norm;    /* gradient norm before clipping */
     int64_t tokens; /* counted */
+    /* of them with the largest logit, and among the five largest; 0 where a step of tokens trains */
+    int64_t best, five;
 } nami_exec_result;
 
 /* One optimiser step, 0-based `step`, at learning rate `rate`. Collective.

@@ -293,7 +293,7 @@ static void outer_memory(nami_share *s)
             s->tokens = words;
         if (nami_place_of(place, c, place->stages - 1) == s->position) {
             s->targets = targets;
-            s->losses = samples * slices * sizeof(double);
+            s->losses = 3 * samples * slices * sizeof(double);
         }
     }
     if (slices > 1 && s->tokens + s->targets > 0)
@@ -303,7 +303,7 @@ static void outer_memory(nami_share *s)
     s->squares = (size_t)s->params * sizeof(double);
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
                                                           : s->evaluate->buffers;
-    s->merge = ((size_t)l->batch + (size_t)s->blueprint->model->params +
+    s->merge = (3 * (size_t)l->batch + (size_t)s->blueprint->model->params +
                 nami_layout_replicas_most(l)) *
                sizeof(double);
 }

@@ -77,9 +77,9 @@ struct nami_exec {
     char *parameter, *state, *gradient, *exchange, *packed, *activation, *transient;
     int32_t *tokens, *targets; /* [micro-batches here][slices][micro][time / slices] */
     int32_t *arranging;        /* [micro][time], on the host; NULL for whole samples */
-    double *losses;            /* [micro-batches here][slices][micro] */
-    double *squares;           /* [params here] */
-    char *boundary;            /* [buffers][boundary bytes] */
+    double *losses;  /* [3][micro-batches here][slices][micro]: losses, best, five */
+    double *squares; /* [params here] */
+    char *boundary;  /* [buffers][boundary bytes] */
     /* their mirrors on the host; the same memory on a host backend */
     int32_t *host_tokens, *host_targets;
     double *host_losses, *host_squares;
@@ -96,8 +96,8 @@ struct nami_exec {
     const nami_prepared **shrink; /* [params] SCALE of a statistic; NULL for others */
     nami_request *exchanged;      /* [moves] */
 
-    double
-        *merge; /* [batch] losses, [model params] squares, [replicas] counted tokens */
+    double *
+        merge; /* [3][batch] losses, best, five; [model params] squares, [replicas] counted tokens */
     nami_request counting, merging;
     nami_event lane_end; /* that nami_exec_finish_lane waits for */
 
@@ -209,6 +209,12 @@ void nami_exec_forget(nami_exec *e);
 
 /* Places and pointers of a call of stage `local` for `task` (NULL: packing). Local. */
 nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task);
+
+static inline int64_t
+nami_exec_pieces(const nami_exec *e) /* numbers of a row of `losses` */
+{
+    return (int64_t)(e->share.losses / (3 * sizeof(double)));
+}
 
 static inline int64_t
 nami_exec_samples(const nami_exec *e) /* of this replica and step */

@@ -32,6 +32,8 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
     if (t->stage == l->train.place.stages - 1) {
         c.targets = e->targets + piece * (s->targets / slices);
         c.loss = e->losses + piece;
+        c.best = e->train && !s->image ? NULL : c.loss + nami_exec_pieces(e);
+        c.five = c.best ? c.best + nami_exec_pieces(e) : NULL;
     }
     c.output = task->out >= 0 ? e->message[task->out].data : NULL;
     c.doutput = task->dout >= 0 ? e->message[task->dout].data : NULL;

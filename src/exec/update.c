@@ -11,7 +11,7 @@
 
 static double *squares_of(const nami_exec *e)
 {
-    return e->merge + e->config.layout->batch;
+    return e->merge + 3 * e->config.layout->batch;
 }
 
 static double *counts_of(const nami_exec *e)
@@ -96,12 +96,13 @@ static void fetch(nami_exec *e)
     nami_exec_finish_lane(e);
 }
 
-/* The loss of sample `i` of this replica, summed over its token slices. */
-static double loss_of(const nami_exec *e, int64_t i)
+/* Number `row` (0: the loss) of sample `i` of this replica, summed over its token slices. */
+static double number_of(const nami_exec *e, int row, int64_t i)
 {
     int64_t micro = e->share.samples.micro,
             slices = nami_layout_slices(e->config.layout);
-    const double *first = e->host_losses + i / micro * slices * micro + i % micro;
+    const double *first = e->host_losses + row * nami_exec_pieces(e) +
+                          i / micro * slices * micro + i % micro;
     double sum = first[0];
     for (int64_t k = 1; k < slices; k++)
         sum += first[k * micro];
@@ -112,8 +113,10 @@ static double loss_of(const nami_exec *e, int64_t i)
 static void put(nami_exec *e)
 {
     const nami_layout_samples *s = &e->share.samples;
-    for (int64_t i = 0; e->share.losses > 0 && i < nami_exec_samples(e); i++)
-        e->merge[s->first + i / s->micro * s->stride + i % s->micro] = loss_of(e, i);
+    for (int row = 0; e->share.losses > 0 && row < 3; row++)
+        for (int64_t i = 0; i < nami_exec_samples(e); i++)
+            e->merge[row * e->config.layout->batch + s->first +
+                     i / s->micro * s->stride + i % s->micro] = number_of(e, row, i);
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
         if (gives_squares(e, h))
@@ -136,7 +139,7 @@ static void describe_merge(const nami_exec *e, int number, nami_text *out)
 
 static void merge_all(nami_exec *e)
 {
-    int count = (int)e->config.layout->batch + e->config.model->params;
+    int count = 3 * (int)e->config.layout->batch + e->config.model->params;
     double start = nami_now();
     launch_squares(e);
     fetch(e);
@@ -173,17 +176,23 @@ static nami_status judge(const nami_exec *e)
 
 void nami_exec_settle(nami_exec *e)
 {
-    double loss = 0, squares = 0;
+    double loss = 0, squares = 0, best = 0, five = 0;
+    const int64_t batch = e->config.layout->batch;
     if (e->train)
         nami_sums_settle(e);
     if (!e->counted)
         nami_counts_wait(e);
     merge_all(e);
-    for (int64_t i = 0; i < e->config.layout->batch; i++)
+    for (int64_t i = 0; i < batch; i++) {
         loss += e->merge[i];
+        best += e->merge[batch + i];
+        five += e->merge[2 * batch + i];
+    }
     for (int i = 0; i < e->config.model->params; i++)
         squares += squares_of(e)[i];
     e->result.loss = loss / (double)e->result.tokens;
+    e->result.best = (int64_t)best;
+    e->result.five = (int64_t)five;
     e->result.norm = sqrt(squares);
     e->clip = nami_optim_clip(e->config.optim, e->result.norm);
     e->status = judge(e);

@@ -81,6 +81,7 @@ typedef struct nami_graph_call {
     void *const
         *dparam;  /* [uses] gradient sums, wide, added to; NULL when not training */
     double *loss; /* [B]; loss stage only */
+    double *best, *five; /* [B] as of nami_arg_xent; NULL: not wanted */
     uint64_t seed;
     int64_t step, first_sample;
     double scale;  /* 1 / counted tokens of the step */

@@ -68,6 +68,8 @@ static void fill(nami_bind *b, const nami_walk *w, const nami_launch *l,
     b->packed_b = at[NAMI_SLOT_PACKED_B];
     b->scratch = at[NAMI_SLOT_SCRATCH];
     b->loss = at[NAMI_SLOT_LOSS];
+    b->best = b->loss ? c->best : NULL;
+    b->five = b->loss ? c->five : NULL;
     b->seed = c->seed;
     b->step = c->step;
     b->first_sample = c->first_sample;

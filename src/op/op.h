@@ -63,8 +63,9 @@ typedef struct nami_bind {
     int64_t step;  /* optimiser step, 0-based */
     int64_t
         first_sample; /* global index of the micro-batch's first sample in the step's order */
-    double scale; /* of the loss: 1 / counted tokens of the step */
-    double *loss; /* [B] loss sums per sample; loss operator only */
+    double scale;        /* of the loss: 1 / counted tokens of the step */
+    double *loss;        /* [B] loss sums per sample; loss operator only */
+    double *best, *five; /* [B] as of nami_arg_xent, or NULL */
     int slices; /* token slices of a sample; T of the shapes is one of them; 0 or 1: whole */
     int slice;     /* the one at hand */
     size_t stride; /* bytes from the kept values of a slice to those of the next */

@@ -17,7 +17,9 @@ static nami_arg_xent xent_args(const nami_node *n, const nami_bind *b)
                            .scale = b->scale,
                            .smoothing = b->train ? n->real[0] : 0,
                            .gradient = b->train,
-                           .loss = b->loss};
+                           .loss = b->loss,
+                           .best = b->best,
+                           .five = b->five};
 }
 
 static nami_status xent_prepare(nami_node *n, const nami_bind *shapes)

@@ -66,12 +66,59 @@ static void test_cpu(void **state)
     check("cpu", NAMI_F32, 2e-6);
 }
 
+/* Places by hand: the largest, a tie won by the number, a tie lost, sixth, one that does not count. */
+static void count_places(const char *backend, nami_dtype act)
+{
+    enum { T = 6, V = 7 };
+    static const double value[T * V] = {1, 2, 9, 3, 4, 5, 6, 7, 1, 7, 0, 0, 0, 0,
+                                        7, 1, 7, 0, 0, 0, 0, 6, 5, 4, 3, 2, 1, 0,
+                                        6, 5, 4, 3, 2, 1, 0, 1, 1, 1, 1, 1, 1, 1};
+    const int32_t target[T] = {2, 0, 2, 5, 4, -1};
+    double logits[T * V], loss[2], best[2], five[2];
+    nami_backend *b;
+    const nami_prepared *p;
+    assert_ok(nami_backend_open(backend, 1, act, &b));
+    for (int gradient = 0; gradient < 2; gradient++) {
+        for (int i = 0; i < T * V; i++)
+            if (act == NAMI_BF16)
+                ((uint16_t *)(void *)logits)[i] = nami_f32_to_bf16((float)value[i]);
+            else
+                numbers_set(act, logits, i, value[i]);
+        nami_arg_xent a = {.act = act,
+                           .batch = 2,
+                           .time = T / 2,
+                           .vocabulary = V,
+                           .logits = logits,
+                           .target = target,
+                           .scale = 0.2,
+                           .gradient = gradient,
+                           .loss = loss,
+                           .best = best,
+                           .five = five};
+        assert_ok(nami_backend_prepare(b, NAMI_XENT_F, &a, &p));
+        nami_backend_wait(b, nami_backend_launch(b, 0, p, &a));
+        assert_true(best[0] == 2 && five[0] == 3);
+        assert_true(best[1] == 0 && five[1] == 1);
+    }
+    nami_backend_close(b);
+}
+
+static void test_places(void **state)
+{
+    (void)state;
+    count_places("ref", NAMI_F64);
+    count_places("ref", NAMI_F32);
+    count_places("cpu", NAMI_F32);
+    count_places("cpu", NAMI_BF16);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_double),
         cmocka_unit_test(test_float),
         cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_places),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }

@@ -40,6 +40,7 @@ typedef struct tiny_way {
 typedef struct tiny_outcome {
     double loss[TINY_STEPS], norm[TINY_STEPS];
     double valid;       /* loss of an evaluation behind the last step */
+    int64_t best, five; /* its targets among the largest logits */
     int64_t parameters; /* checksum of all parameters and states */
 } tiny_outcome;
 
@@ -212,7 +213,11 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
     nami_exec_result r;
     assert_ok(nami_exec_evaluate(e, 1000, p->batch - 1, &source, &r));
     assert_int_equal(r.tokens, (p->batch - 1) * TINY_TIME);
+    assert_in_range(r.five, r.best, r.tokens);
+    assert_true(r.five > 0); /* five of few words: some are always among them */
     out.valid = r.loss;
+    out.best = r.best;
+    out.five = r.five;
     out.parameters = tiny_checksum(c, e, m, nami_optim_states(&optim));
     nami_exec_free(e);
     nami_prof_close(&prof);

@@ -89,6 +89,8 @@ const nami_cpu_kernel nami_cpu_embed_bw = {
 typedef struct xent_job {
     const nami_arg_xent *a;
     double *row; /* [B*T] */
+    double *
+        place; /* [B*T] how many logits are larger than the target's, -1: it does not count */
 } xent_job;
 
 /* Largest logit of a row; NaN may be lost here, the sum finds it. */
@@ -177,6 +179,23 @@ NAMI_INLINE double row_target(nami_dtype act, const nami_arg_xent *a, int64_t n,
     return (1 - a->smoothing) * hit + a->smoothing * mean;
 }
 
+/* How many logits of row n are larger than the target's; equal ones in front of it are. */
+NAMI_INLINE double row_place(nami_dtype act, const nami_arg_xent *a, int64_t n)
+{
+    const int64_t at = n * a->vocabulary, target = a->target[n];
+    int64_t larger = 0;
+    if (target < 0)
+        return -1;
+    const float y = nami_vload_part(act, a->logits, at + target, 1)[0];
+    for (int64_t c = 0; c < a->vocabulary; c++) {
+        const float x = act == NAMI_F32
+                            ? ((const float *)a->logits)[at + c]
+                            : nami_bf16_to_f32(((const uint16_t *)a->logits)[at + c]);
+        larger += x > y || (x == y && c < target);
+    }
+    return (double)larger;
+}
+
 NAMI_INLINE void xent_body(nami_dtype act, const xent_job *j, int64_t first,
                            int64_t end, float *e)
 {
@@ -187,6 +206,8 @@ NAMI_INLINE void xent_body(nami_dtype act, const xent_job *j, int64_t first,
         const float sum = row_exp_sum(act, a->logits, at, a->vocabulary, top, e);
         const double lse = (double)top + log((double)sum);
         j->row[n] = target < 0 ? 0 : lse - row_target(act, a, n, top);
+        if (a->best)
+            j->place[n] = row_place(act, a, n);
         if (a->gradient)
             row_gradient(act, a, n, e, sum);
     }
@@ -224,15 +245,30 @@ static size_t row_doubles(const nami_arg_xent *a)
 
 size_t nami_cpu_xent_partials(const nami_arg_xent *a, int threads)
 {
-    return (size_t)(a->batch * a->time) + (size_t)threads * row_doubles(a);
+    return 2 * (size_t)(a->batch * a->time) + (size_t)threads * row_doubles(a);
+}
+
+/* Counts of each sample from the places of its targets. */
+static void xent_hits(const xent_job *j)
+{
+    const nami_arg_xent *a = j->a;
+    for (int64_t s = 0; s < a->batch; s++) {
+        a->best[s] = a->five[s] = 0;
+        for (int64_t n = s * a->time; n < (s + 1) * a->time; n++) {
+            a->best[s] += j->place[n] == 0;
+            a->five[s] += j->place[n] >= 0 && j->place[n] < 5;
+        }
+    }
 }
 
 void nami_cpu_xent_launch(nami_backend *b, const nami_cpu_plan *p,
                           const nami_arg_xent *a)
 {
-    const xent_job job = {.a = a, .row = p->partial};
-    nami_cpu_run(b, &xent_kernel, &job, p->partial + a->batch * a->time,
-                 row_doubles(a) * 8);
+    const int64_t rows = a->batch * a->time;
+    const xent_job job = {.a = a, .row = p->partial, .place = p->partial + rows};
+    nami_cpu_run(b, &xent_kernel, &job, p->partial + 2 * rows, row_doubles(a) * 8);
+    if (a->best)
+        xent_hits(&job);
     for (int64_t s = 0; s < a->batch; s++) {
         a->loss[s] = 0;
         for (int64_t t = 0; t < a->time; t++)

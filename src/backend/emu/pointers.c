@@ -42,8 +42,10 @@ static const shape embed = {sizeof(nami_arg_embed),
                             {AT(embed, token), AT(embed, wte), AT(embed, wpe),
                              AT(embed, y), AT(embed, dy), AT(embed, dwte),
                              AT(embed, dwpe)}};
-static const shape xent = {
-    sizeof(nami_arg_xent), 3, {AT(xent, logits), AT(xent, target), AT(xent, loss)}};
+static const shape xent = {sizeof(nami_arg_xent),
+                           5,
+                           {AT(xent, logits), AT(xent, target), AT(xent, loss),
+                            AT(xent, best), AT(xent, five)}};
 static const shape vector = {
     sizeof(nami_arg_vector), 3, {AT(vector, a), AT(vector, b), AT(vector, sum)}};
 static const shape update = {sizeof(nami_arg_update),

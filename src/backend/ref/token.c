@@ -34,6 +34,31 @@ void nami_ref_embed_bw(const void *args)
         }
 }
 
+/* How many logits of a row are larger than the target's; equal ones in front of it are. */
+static int64_t xent_place(const nami_arg_xent *a, int64_t n)
+{
+    const int64_t at = n * a->vocabulary, target = a->target[n];
+    int64_t larger = 0;
+    for (int64_t v = 0; v < a->vocabulary; v++) {
+        const double x = GET(a->act, a->logits, at + v),
+                     y = GET(a->act, a->logits, at + target);
+        larger += x > y || (x == y && v < target);
+    }
+    return larger;
+}
+
+/* Count the targets of sample b among the largest logits. */
+static void xent_hits(const nami_arg_xent *a, int64_t b)
+{
+    a->best[b] = a->five[b] = 0;
+    for (int64_t n = b * a->time; n < (b + 1) * a->time; n++)
+        if (a->target[n] >= 0) {
+            const int64_t place = xent_place(a, n);
+            a->best[b] += place < 1;
+            a->five[b] += place < 5;
+        }
+}
+
 /* Loss of one row of logits; its gradient in place when asked for. */
 static double xent_row(const nami_arg_xent *a, int64_t n)
 {
@@ -63,6 +88,8 @@ void nami_ref_xent_f(const void *args)
 {
     const nami_arg_xent *a = args;
     for (int64_t b = 0; b < a->batch; b++) {
+        if (a->best)
+            xent_hits(a, b);
         a->loss[b] = 0;
         for (int64_t t = 0; t < a->time; t++)
             a->loss[b] += xent_row(a, b * a->time + t);
