@@ -11,7 +11,7 @@ static const nami_order *const orders[] = {
     &nami_order_zb_h2,     &nami_order_zb_v,       &nami_order_wave_zb,
     &nami_order_gems,      &nami_order_chimera,    &nami_order_chimera_doubling,
     &nami_order_dualpipe,  &nami_order_dualpipev,  &nami_order_terapipe,
-    &nami_order_template,
+    &nami_order_wpipe,     &nami_order_template,
 };
 
 /* clang-format off */
@@ -34,7 +34,13 @@ static const nami_preset presets[] = {
     {"dualpipev", "one wave, forwards paired with backwards; M >= 2P", NAMI_PLACE_WAVE, "dualpipev", FLUSH},
     {"terapipe", "K token slices of each micro-batch, causal models", NAMI_PLACE_LINEAR, "terapipe", FLUSH},
     {"pipedream", "1F1B without a flush, each backward with the weights of its forward", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_STASH, NAMI_SPLIT_MICROBATCH},
-    {"ashpipe", "the same with as many ranks a stage as it needs, samples split over them", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_STASH, NAMI_SPLIT_SAMPLE},
+    {"pipedream-vertical", "the same, every stage with the weights that stage 0 read", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_VERTICAL, NAMI_SPLIT_MICROBATCH},
+    {"pipedream-2bw", "the same with two versions, updates of M >= P micro-batches", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_2BW, NAMI_SPLIT_MICROBATCH},
+    {"pipemare", "1F1B without a flush, always the newest weights", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_NEWEST, NAMI_SPLIT_MICROBATCH},
+    {"spectrain", "1F1B without a flush, forwards with weights predicted for their update", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_PREDICT, NAMI_SPLIT_MICROBATCH},
+    {"xpipe", "the same, named for predictions along the direction of Adam", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_PREDICT, NAMI_SPLIT_MICROBATCH},
+    {"wpipe", "two groups of stages updated in turn, two versions and one", NAMI_PLACE_LOOPING, "wpipe", NAMI_WEIGHTS_GROUPED, NAMI_SPLIT_MICROBATCH},
+    {"ashpipe", "1F1B without a flush, as many ranks a stage as it needs, samples split over them", NAMI_PLACE_LINEAR, "1f1b", NAMI_WEIGHTS_STASH, NAMI_SPLIT_SAMPLE},
 };
 /* clang-format on */
 

@@ -49,6 +49,7 @@ extern const nami_order nami_order_chimera_doubling;
 extern const nami_order nami_order_dualpipe;
 extern const nami_order nami_order_dualpipev;
 extern const nami_order nami_order_terapipe;
+extern const nami_order nami_order_wpipe;
 extern const nami_order nami_order_template;
 
 #endif

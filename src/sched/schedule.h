@@ -212,7 +212,8 @@ int64_t nami_schedule_held(const nami_schedule *s, int position);
 int64_t nami_schedule_messages(const nami_schedule *s);
 
 /* Text form: one line a position, words separated by a blank. CSV form: as torch.distributed.pipelining
- * writes it, cells in list order, without REDUCE and UPDATE, which it has not. Appended to `out`. Local. */
+ * writes it, cells in list order, without REDUCE and UPDATE, which it has not (without a flush they are there, in our
+ * form). Appended to `out`. Local. */
 void nami_schedule_print(const nami_schedule *s, nami_text *out);
 void nami_schedule_csv(const nami_schedule *s, nami_text *out);
 

@@ -11,4 +11,31 @@
 void nami_schedule_delays(const nami_schedule *s, int stage, int32_t *forward,
                           int32_t *backward);
 
+/* When a unit runs, seen from its stage. */
+typedef enum nami_phase {
+    NAMI_PHASE_FILL,   /* its forward reads version 0, what the drain before left */
+    NAMI_PHASE_STEADY, /* neither */
+    NAMI_PHASE_DRAIN,  /* its backward comes after the last forward of the stage */
+    NAMI_PHASES
+} nami_phase;
+
+/* Delays of some units. */
+typedef struct nami_spread {
+    int units; /* 0: the rest is 0, too */
+    int least, most;
+    double mean;
+} nami_spread;
+
+/* How stale a stage's gradients are, in updates of the stage. */
+typedef struct nami_staleness {
+    nami_spread forward[NAMI_PHASES], backward[NAMI_PHASES];
+    int versions; /* slots of its ring */
+} nami_staleness;
+
+/* The delays of stage `stage` by phase. Lists must be valid. Local. */
+void nami_schedule_staleness(const nami_schedule *s, int stage, nami_staleness *out);
+
+/* "steady". Local. */
+const char *nami_phase_name(nami_phase phase);
+
 #endif

@@ -2,7 +2,8 @@
 /* oracle.h - judge lists a second time, by another road than the product's: the explicit graph of all actions.
  *
  * Every rule is an edge "this before that"; lists are right when each expected action is there once, on its
- * position, and the graph has no cycle. The longest path gives the makespan, in whole numbers. Slow and plain.
+ * position, and the graph has no cycle. The longest path gives the makespan, in whole numbers. Without a flush
+ * the version that each action reads is looked up by counting updates in the list. Slow and plain.
  */
 #ifndef NAMI_TEST_ORACLE_H
 #define NAMI_TEST_ORACLE_H
@@ -26,8 +27,8 @@ typedef struct oracle {
     int *position;     /* [nodes] */
     int *head, *waits; /* [nodes] */
     oracle_edge *edge;
-    int *
-        id; /* [NAMI_KINDS][copies][stages][units][slices], -1; unit 0 for those without */
+    int *id; /* [NAMI_KINDS][copies][stages][units][slices], -1; unit 0 for those
+                without, the number of the update for those of a window */
 } oracle;
 
 /* Whole-number costs: of a stage (and slice) each, and of a message. */
@@ -64,15 +65,32 @@ static inline void oracle_before(oracle *o, int from, int to, int64_t weight)
     o->waits[to]++;
 }
 
+/* Updates of a stage in the lists. */
+static inline int oracle_updates(const nami_schedule *s)
+{
+    const nami_recipe *r = &s->recipe;
+    return r->weights == NAMI_WEIGHTS_FLUSH ? 1 : r->microbatches / r->per_update;
+}
+
+/* The unit that REDUCE and UPDATE of the group of `unit` carry. */
+static inline int oracle_group(const nami_schedule *s, int unit)
+{
+    const nami_recipe *r = &s->recipe;
+    return r->weights == NAMI_WEIGHTS_FLUSH ? -1 : unit / r->per_update;
+}
+
 /* Whether an action can belong to the schedule, on position `p`. */
 static inline bool oracle_belongs(const oracle *o, nami_action a, int p)
 {
     const nami_schedule *s = o->s;
     bool whole = a.kind == NAMI_REDUCE || a.kind == NAMI_UPDATE;
-    if (a.kind >= NAMI_KINDS || a.stage >= s->place.stages ||
-        a.copy >= s->place.copies || a.version != 0)
+    if (a.kind >= NAMI_KINDS || a.stage >= s->place.stages || a.copy >= s->place.copies)
         return false;
-    if (whole ? a.unit != -1 || a.slice != 0
+    bool flush = s->recipe.weights == NAMI_WEIGHTS_FLUSH;
+    if (a.version != 0 && (flush || !s->updates))
+        return false;
+    if (whole ? (flush ? a.unit != -1 : a.unit < 0 || a.unit >= oracle_updates(s)) ||
+                    a.slice != 0
               : a.unit < 0 || a.unit >= s->recipe.microbatches ||
                     a.slice >= s->recipe.slices)
         return false;
@@ -122,7 +140,9 @@ static inline bool oracle_expected(const oracle *o, oracle_item x, int owner)
         [NAMI_B] = train && !split,
         [NAMI_BI] = train && split,
         [NAMI_BW] = train && split,
-        [NAMI_R] = *oracle_id(o, NAMI_R, x) >= 0 && train,
+        [NAMI_R] = train && (s->recipe.stage_recompute.count > 0
+                                 ? s->recipe.stage_recompute.item[x.stage] == 1
+                                 : *oracle_id(o, NAMI_R, x) >= 0),
         [NAMI_SEND_F] = talk && behind,
         [NAMI_RECV_F] = talk && before,
         [NAMI_SEND_B] = talk && before && train,
@@ -157,8 +177,10 @@ static inline bool oracle_complete_stage(const oracle *o, int copy, int stage)
     }
     for (int kind = NAMI_REDUCE; kind < NAMI_KINDS; kind++) {
         bool want = (kind == NAMI_REDUCE || kind == NAMI_UPDATE) && s->updates;
-        if ((*oracle_id(o, kind, (oracle_item){copy, stage, -1, 0}) >= 0) != want)
-            return false;
+        for (int k = 0; k < oracle_updates(s); k++) {
+            if ((*oracle_id(o, kind, (oracle_item){copy, stage, k, 0}) >= 0) != want)
+                return false;
+        }
     }
     return true;
 }
@@ -219,12 +241,16 @@ static inline void oracle_unit(oracle *o, oracle_item x, int64_t latency)
     oracle_before(o, *oracle_id(o, NAMI_RECV_F, x), f, latency);
     oracle_before(o, *oracle_id(o, NAMI_RECV_B, x), b, latency);
     oracle_neighbours(o, x, latency);
-    oracle_item whole = {x.copy, x.stage, -1, 0};
+    oracle_item whole = {x.copy, x.stage, oracle_group(o->s, x.unit), 0};
     for (int k = 0; k < 3; k++) {
         const int compute[3] = {f, b, w};
         if (k > 0)
             oracle_before(o, compute[k], *oracle_id(o, NAMI_REDUCE, whole), 0);
         oracle_before(o, compute[k], *oracle_id(o, NAMI_UPDATE, whole), 0);
+    }
+    if (whole.unit > 0) { /* sums of two updates do not mix */
+        whole.unit--;
+        oracle_before(o, *oracle_id(o, NAMI_UPDATE, whole), w >= 0 ? w : b, 0);
     }
 }
 
@@ -241,10 +267,12 @@ static inline void oracle_edges(oracle *o, int64_t latency)
                 for (int slice = 0; slice < s->recipe.slices; slice++)
                     oracle_unit(o, (oracle_item){copy, stage, unit, slice}, latency);
             }
-            for (int other = 0; other < s->place.copies; other++)
+            for (int i = 0; i < s->place.copies * oracle_updates(s); i++) {
+                int other = i % s->place.copies, k = i / s->place.copies;
                 oracle_before(
-                    o, *oracle_id(o, NAMI_REDUCE, (oracle_item){other, stage, -1, 0}),
-                    *oracle_id(o, NAMI_UPDATE, (oracle_item){copy, stage, -1, 0}), 0);
+                    o, *oracle_id(o, NAMI_REDUCE, (oracle_item){other, stage, k, 0}),
+                    *oracle_id(o, NAMI_UPDATE, (oracle_item){copy, stage, k, 0}), 0);
+            }
         }
     }
 }
@@ -316,6 +344,103 @@ static inline bool oracle_held(const nami_schedule *s)
     return true;
 }
 
+/* Updates of `stage` before entry `end` of its list. */
+static inline int oracle_made(const nami_schedule *s, int stage, int64_t end)
+{
+    const nami_list *l = &s->list[s->place.position[stage]];
+    int made = 0;
+    for (int64_t i = 0; i < end; i++)
+        made += l->item[i].stage == stage && l->item[i].kind == NAMI_UPDATE;
+    return made;
+}
+
+/* The entry of the forward of `unit` in the list of `stage`. */
+static inline int64_t oracle_forward(const nami_schedule *s, int stage, int unit)
+{
+    const nami_list *l = &s->list[s->place.position[stage]];
+    int64_t i = 0;
+    while (l->item[i].stage != stage || l->item[i].kind != NAMI_F ||
+           l->item[i].unit != unit)
+        i++;
+    return i;
+}
+
+/* The version that entry `at` of a position's list must read (or makes); -1: none. */
+static inline int oracle_version(const nami_schedule *s, int position, int64_t at)
+{
+    nami_action a = s->list[position].item[at];
+    int stage = a.stage, now = oracle_made(s, stage, at);
+    if (a.kind == NAMI_UPDATE)
+        return now + 1;
+    if (a.kind > NAMI_R)
+        return -1;
+    int batch = a.unit / s->recipe.per_update, older = batch > 0 ? batch - 1 : 0;
+    switch (s->recipe.weights) {
+    case NAMI_WEIGHTS_STASH:
+        return oracle_made(s, stage, oracle_forward(s, stage, a.unit));
+    case NAMI_WEIGHTS_VERTICAL:
+        return oracle_made(s, 0, oracle_forward(s, 0, a.unit));
+    case NAMI_WEIGHTS_2BW:
+        return older;
+    case NAMI_WEIGHTS_GROUPED:
+        return stage < s->place.stages / 2 ? older : batch;
+    default:
+        return now;
+    }
+}
+
+/* The slots that a stage needs: the longest range from the newest version down to one still to be read. */
+static inline int oracle_ring(const nami_schedule *s, int stage)
+{
+    int position = s->place.position[stage], most = 1;
+    const nami_list *l = &s->list[position];
+    for (int64_t i = 0; i < l->count; i++) {
+        if (l->item[i].stage != stage || l->item[i].kind != NAMI_UPDATE)
+            continue;
+        int newest = oracle_version(s, position, i);
+        for (int64_t k = i + 1; k < l->count; k++) {
+            int read = oracle_version(s, position, k);
+            if (l->item[k].stage == stage && l->item[k].kind != NAMI_UPDATE &&
+                read >= 0 && newest - read + 1 > most)
+                most = newest - read + 1;
+        }
+    }
+    return most;
+}
+
+/* Whether every reader finds its version in its slot; each update fills the slot of its number. */
+static inline bool oracle_versions(const nami_schedule *s)
+{
+    if (s->recipe.weights == NAMI_WEIGHTS_FLUSH || !s->updates ||
+        s->purpose != NAMI_PURPOSE_TRAIN)
+        return true;
+    for (int stage = 0; stage < s->place.stages; stage++) {
+        int position = s->place.position[stage], ring = oracle_ring(s, stage);
+        const nami_list *l = &s->list[position];
+        int *slot = calloc((size_t)ring, sizeof *slot);
+        bool good = true;
+        for (int i = 1; i < ring; i++)
+            slot[i] = -1;
+        for (int64_t i = 0; i < l->count && good; i++) {
+            nami_action a = l->item[i];
+            int version = a.stage == stage ? oracle_version(s, position, i) : -1;
+            if (a.stage == stage && version < 0)
+                good = a.version == 0;
+            if (version < 0)
+                continue;
+            good = a.version == version % ring;
+            if (a.kind == NAMI_UPDATE)
+                slot[version % ring] = version;
+            else
+                good = good && slot[version % ring] == version;
+        }
+        free(slot);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
 /* Make the graph of the lists; false when they are wrong. Freed with oracle_close in either case. */
 static inline bool oracle_open(oracle *o, const nami_schedule *s, int64_t latency)
 {
@@ -334,7 +459,8 @@ static inline bool oracle_open(oracle *o, const nami_schedule *s, int64_t latenc
     o->id = malloc(ids * sizeof *o->id);
     for (size_t i = 0; i < ids; i++)
         o->id[i] = -1;
-    if (!oracle_number(o) || !oracle_complete(o) || !oracle_held(s))
+    if (!oracle_number(o) || !oracle_complete(o) || !oracle_held(s) ||
+        !oracle_versions(s))
         return false;
     oracle_edges(o, latency);
     return true;
@@ -403,6 +529,8 @@ static inline nami_recipe oracle_recipe(const char *name, int positions,
     r.waves = chunks;
     r.chunks = chunks;
     r.slices = strcmp(name, "terapipe") == 0 ? chunks : 1;
+    r.chunks = strcmp(name, "wpipe") == 0 ? 2 : chunks;
+    r.per_update = microbatches % 3 == 0 ? 3 : microbatches % 2 == 0 ? 2 : 1;
     if (nami_recipe_preset(&r, name) != NAMI_OK)
         abort();
     return r;
@@ -426,6 +554,8 @@ static inline nami_recipe oracle_smallest(const char *name, int positions,
     for (r.positions = positions;; r.positions++) {
         for (r.microbatches = microbatches; r.microbatches <= 4 * r.positions;
              r.microbatches++) {
+            if (r.weights == NAMI_WEIGHTS_2BW)
+                r.per_update = r.positions;
             if (oracle_admits(&r))
                 return r;
         }

@@ -31,7 +31,7 @@ static void check_recipe(const nami_recipe *r, nami_purpose purpose, int ahead,
 
 static void check_size(int positions, int microbatches, int chunks, bool heavy)
 {
-    for (int i = 0; i < nami_presets_with_flush(); i++) {
+    for (int i = 0; i < nami_presets(); i++) {
         nami_recipe r =
             oracle_recipe(nami_preset_at(i)->name, positions, microbatches, chunks);
         if ((chunks > 1 && !oracle_chunked(&r)) || !oracle_admits(&r))
@@ -111,7 +111,7 @@ static int ascending(const nami_schedule *s, int copy, int stage)
 static void test_backwards_ascend(void **state)
 {
     (void)state;
-    for (int i = 0; i < nami_presets_with_flush(); i++) {
+    for (int i = 0; i < nami_presets(); i++) {
         nami_recipe r = oracle_smallest(nami_preset_at(i)->name, 5, 13, 2);
         nami_schedule s;
         assert_ok(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s));
@@ -226,6 +226,7 @@ static void test_refusals(void **state)
                  "unknown order");
     r = oracle_recipe("hanayo", 2, 1, 1);
     r.weights = NAMI_WEIGHTS_STASH;
+    r.per_update = 0;
     assert_fails(nami_schedule_generate(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EPLAN,
                  "how many micro-batches make an update is not said");
     r.microbatches = 7;

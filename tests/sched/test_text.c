@@ -36,6 +36,8 @@ static void round_trip(const nami_schedule *s,
     nami_schedule back;
     write(s, &text);
     assert_ok(nami_schedule_read(nami_text_get(&text), "text", &back));
+    back.recipe.weights = s->recipe.weights; /* what a text does not say */
+    back.recipe.per_update = s->recipe.per_update;
     assert_ok(nami_schedule_validate(&back));
     assert_true(same_lists(s, &back));
     nami_text_free(&text);
@@ -45,7 +47,7 @@ static void round_trip(const nami_schedule *s,
 static void test_round_trips(void **state)
 {
     (void)state;
-    for (int i = 0; i < nami_presets_with_flush(); i++) {
+    for (int i = 0; i < nami_presets(); i++) {
         for (int p = 1; p <= 5; p++) {
             for (int m = 1; m <= 2 * p; m++) {
                 nami_recipe r = oracle_smallest(nami_preset_at(i)->name, p, m, 2);
@@ -60,6 +62,8 @@ static void test_round_trips(void **state)
                 assert_ok(nami_schedule_lower(&bare, 1, &full));
                 full.communicates = r.positions > 1; /* as a reader sees it */
                 round_trip(&full, nami_schedule_print);
+                if (r.positions > 1 && r.weights != NAMI_WEIGHTS_FLUSH)
+                    round_trip(&full, nami_schedule_csv);
                 nami_schedule_free(&bare);
                 nami_schedule_free(&full);
             }

@@ -18,6 +18,7 @@ enum {
     COPY,
     KIND,
     PAIR,
+    VERSION,
     SWAP,
     MOVE,
     MUTATIONS
@@ -75,6 +76,9 @@ static bool mutate(nami_schedule *s, int mutation, int position, int64_t at,
     case PAIR:
         a->flags ^= NAMI_FLAG_PAIR;
         return true;
+    case VERSION:
+        a->version = (uint8_t)draw(4);
+        return a->version != was.version;
     case KIND:
         a->kind = (uint8_t)draw(NAMI_KINDS);
         return a->kind != was.kind;
@@ -147,7 +151,7 @@ static void test_mutations(void **state)
     long rejected = 0, accepted = 0;
     key = nami_test_seed(4711);
     int each = getenv("NAMI_TEST_LONG") ? 400 : 12;
-    for (int i = 0; i < nami_presets_with_flush(); i++) {
+    for (int i = 0; i < nami_presets(); i++) {
         for (int p = 1; p <= 5; p++) {
             for (int c = 1; c <= 2; c++) {
                 nami_recipe r =
@@ -172,7 +176,7 @@ static void test_all_single(void **state)
     (void)state;
     long rejected = 0, accepted = 0;
     key = 1;
-    for (int i = 0; i < nami_presets_with_flush(); i++) {
+    for (int i = 0; i < nami_presets(); i++) {
         nami_recipe r = oracle_smallest(nami_preset_at(i)->name, 3, 4, 1);
         nami_schedule s;
         assert_ok(nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, &s));
