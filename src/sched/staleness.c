@@ -30,7 +30,7 @@ void nami_schedule_delays(const nami_schedule *s, int stage, int32_t *forward,
     nami_versions_close(&v);
 }
 
-const char *nami_phase_name(nami_phase phase)
+const char *nami_window_phase_name(nami_window_phase phase)
 {
     static const char *const names[] = {"fill", "steady", "drain"};
     return names[phase];
@@ -46,7 +46,7 @@ static void spread_add(nami_spread *s, int delay)
 
 /* The phase of each unit of a stage, whose forward delays are known. */
 static void find_phases(const nami_schedule *s, int stage, const int32_t *delay,
-                        nami_phase *phase)
+                        nami_window_phase *phase)
 {
     const nami_list *l = &s->list[nami_place_of(&s->place, 0, stage)];
     const int group = nami_recipe_group(&s->recipe);
@@ -56,12 +56,12 @@ static void find_phases(const nami_schedule *s, int stage, const int32_t *delay,
             last = i;
     }
     for (int u = 0; u < s->recipe.microbatches; u++)
-        phase[u] = u / group == delay[u] ? NAMI_PHASE_FILL : NAMI_PHASE_STEADY;
+        phase[u] = u / group == delay[u] ? NAMI_WINDOW_FILL : NAMI_WINDOW_STEADY;
     for (int64_t i = last + 1; i < l->count; i++) {
         nami_action a = l->item[i];
         bool backward = a.kind == NAMI_B || a.kind == NAMI_BI;
-        if (a.stage == stage && backward && phase[a.unit] == NAMI_PHASE_STEADY)
-            phase[a.unit] = NAMI_PHASE_DRAIN;
+        if (a.stage == stage && backward && phase[a.unit] == NAMI_WINDOW_STEADY)
+            phase[a.unit] = NAMI_WINDOW_DRAIN;
     }
 }
 
@@ -70,7 +70,7 @@ void nami_schedule_staleness(const nami_schedule *s, int stage, nami_staleness *
     size_t units = (size_t)s->recipe.microbatches;
     int32_t *forward = nami_alloc(NAMI_MEM_OTHER, units * sizeof *forward);
     int32_t *backward = nami_alloc(NAMI_MEM_OTHER, units * sizeof *backward);
-    nami_phase *phase = nami_alloc(NAMI_MEM_OTHER, units * sizeof *phase);
+    nami_window_phase *phase = nami_alloc(NAMI_MEM_OTHER, units * sizeof *phase);
     *out = (nami_staleness){.versions = nami_schedule_versions(s, 0, stage)};
     nami_schedule_delays(s, stage, forward, backward);
     find_phases(s, stage, forward, phase);

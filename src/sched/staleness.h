@@ -12,12 +12,12 @@ void nami_schedule_delays(const nami_schedule *s, int stage, int32_t *forward,
                           int32_t *backward);
 
 /* When a unit runs, seen from its stage. */
-typedef enum nami_phase {
-    NAMI_PHASE_FILL,   /* its forward reads version 0, what the drain before left */
-    NAMI_PHASE_STEADY, /* neither */
-    NAMI_PHASE_DRAIN,  /* its backward comes after the last forward of the stage */
-    NAMI_PHASES
-} nami_phase;
+typedef enum nami_window_phase {
+    NAMI_WINDOW_FILL,   /* its forward reads version 0, what the drain before left */
+    NAMI_WINDOW_STEADY, /* neither */
+    NAMI_WINDOW_DRAIN,  /* its backward comes after the last forward of the stage */
+    NAMI_WINDOW_PHASES
+} nami_window_phase;
 
 /* Delays of some units. */
 typedef struct nami_spread {
@@ -28,7 +28,7 @@ typedef struct nami_spread {
 
 /* How stale a stage's gradients are, in updates of the stage. */
 typedef struct nami_staleness {
-    nami_spread forward[NAMI_PHASES], backward[NAMI_PHASES];
+    nami_spread forward[NAMI_WINDOW_PHASES], backward[NAMI_WINDOW_PHASES];
     int versions; /* slots of its ring */
 } nami_staleness;
 
@@ -36,6 +36,6 @@ typedef struct nami_staleness {
 void nami_schedule_staleness(const nami_schedule *s, int stage, nami_staleness *out);
 
 /* "steady". Local. */
-const char *nami_phase_name(nami_phase phase);
+const char *nami_window_phase_name(nami_window_phase phase);
 
 #endif

@@ -59,8 +59,8 @@ static void check_stage(const nami_schedule *s, int stage, int forward, int back
 {
     nami_staleness got;
     nami_schedule_staleness(s, stage, &got);
-    const nami_spread *f = &got.forward[NAMI_PHASE_STEADY],
-                      *b = &got.backward[NAMI_PHASE_STEADY];
+    const nami_spread *f = &got.forward[NAMI_WINDOW_STEADY],
+                      *b = &got.backward[NAMI_WINDOW_STEADY];
     int all = 0;
     assert_true(f->units > 0 && b->units == f->units);
     assert_int_equal(f->least, forward);
@@ -69,7 +69,7 @@ static void check_stage(const nami_schedule *s, int stage, int forward, int back
     assert_int_equal(b->least, backward);
     assert_int_equal(b->most, backward);
     assert_int_equal(got.versions, versions);
-    for (int i = 0; i < NAMI_PHASES; i++) {
+    for (int i = 0; i < NAMI_WINDOW_PHASES; i++) {
         assert_true(got.forward[i].most <= forward);
         all += got.forward[i].units;
     }
