@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* problem.c - random problems for every kernel, run on any backend. */
-#include "problem.h"
+#include "job.h"
 
 #include <math.h>
-
-static nami_dtype wide(nami_dtype act)
-{
-    return act == NAMI_F64 ? NAMI_F64 : NAMI_F32;
-}
 
 double nami_array_get(const nami_array *p, int64_t i)
 {
@@ -16,74 +11,6 @@ double nami_array_get(const nami_array *p, int64_t i)
     if (p->dtype == NAMI_BF16)
         return nami_bf16_to_f32(((const uint16_t *)p->data)[i]);
     return ((const double *)p->data)[i];
-}
-
-static void put(nami_dtype d, void *data, int64_t i, double x)
-{
-    if (d == NAMI_F32)
-        ((float *)data)[i] = (float)x;
-    else if (d == NAMI_BF16)
-        ((uint16_t *)data)[i] = nami_f32_to_bf16((float)x);
-    else
-        ((double *)data)[i] = x;
-}
-
-/* A run in the making: its arrays, inputs and outputs. */
-typedef struct job {
-    nami_backend *b;
-    const nami_problem *p;
-    nami_outcome all, out;
-} job;
-
-/* A new array of uniform numbers in [-scale, scale]. */
-static void *fresh(job *j, const char *name, nami_dtype d, int64_t count, double scale)
-{
-    const size_t size = nami_dtype_size(d);
-    nami_array part = {.name = name, .dtype = d, .count = count};
-    part.block = nami_backend_alloc(j->b, NAMI_MEM_OTHER,
-                                    (size_t)(count + j->p->offset) * size + 1);
-    part.data = (char *)part.block + (size_t)j->p->offset * size;
-    const uint64_t key = nami_mix(j->p->seed, nami_hash_name(name));
-    for (int64_t i = 0; i < count; i++)
-        put(d, part.data, i, scale * (2 * nami_uniform(key, (uint64_t)i) - 1));
-    NAMI_CHECK(j->all.parts < NAMI_ARRAYS);
-    j->all.part[j->all.parts++] = part;
-    return part.data;
-}
-
-/* The same, and the array is an output. */
-static void *result(job *j, const char *name, nami_dtype d, int64_t count, double scale)
-{
-    void *data = fresh(j, name, d, count, scale);
-    j->out.part[j->out.parts++] = j->all.part[j->all.parts - 1];
-    return data;
-}
-
-/* Prepare and launch; scratch is filled with NaN first. */
-static void go(job *j, nami_kernel k, const void *args, void **scratch)
-{
-    const nami_prepared *p;
-    if (nami_backend_prepare(j->b, k, args, &p) != NAMI_OK)
-        nami_die(NAMI_EBUG);
-    void *block = nami_backend_alloc(j->b, NAMI_MEM_TRANSIENT, p->scratch + 1);
-    memset(block, 0xff, p->scratch);
-    if (scratch)
-        *scratch = block;
-    nami_backend_wait(j->b, nami_backend_launch(j->b, 0, p, args));
-    nami_backend_free(j->b, block);
-}
-
-/* Give back what is not an output. */
-static nami_outcome done(job *j)
-{
-    for (int i = 0; i < j->all.parts; i++) {
-        bool kept = false;
-        for (int k = 0; k < j->out.parts; k++)
-            kept = kept || j->out.part[k].block == j->all.part[i].block;
-        if (!kept)
-            nami_backend_free(j->b, j->all.part[i].block);
-    }
-    return j->out;
 }
 
 void nami_outcome_free(nami_backend *b, nami_outcome *o)
@@ -97,68 +24,68 @@ void nami_outcome_free(nami_backend *b, nami_outcome *o)
 static nami_outcome run_linear(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
-    const nami_dtype act = p->act, w = wide(act);
+    const nami_dtype act = p->act, w = job_wide(act);
     const int64_t n = p->dim[0], in = p->dim[1], out = p->dim[2];
     nami_arg_linear a = {.act = act, .n = n, .in = in, .out = out};
     const double scale = sqrt(3.0 / (double)(in < out ? out : in));
-    a.x = fresh(&j, "x", act, n * in, 1);
-    a.w = fresh(&j, "w", w, out * in, scale);
-    a.b = p->bare ? NULL : fresh(&j, "b", w, out, 1);
-    a.dy = fresh(&j, "dy", act, n * out, 1);
-    a.add = p->bare ? NULL : fresh(&j, "add", act, n * in, 1);
-    a.y = result(&j, "y", act, n * out, 0);
-    a.dx = result(&j, "dx", act, n * in, 1);
-    a.dw = result(&j, "dw", w, out * in, 1);
-    a.db = p->bare ? NULL : result(&j, "db", w, out, 1);
+    a.x = job_fresh(&j, "x", act, n * in, 1);
+    a.w = job_fresh(&j, "w", w, out * in, scale);
+    a.b = p->bare ? NULL : job_fresh(&j, "b", w, out, 1);
+    a.dy = job_fresh(&j, "dy", act, n * out, 1);
+    a.add = p->bare ? NULL : job_fresh(&j, "add", act, n * in, 1);
+    a.y = job_result(&j, "y", act, n * out, 0);
+    a.dx = job_result(&j, "dx", act, n * in, 1);
+    a.dw = job_result(&j, "dw", w, out * in, 1);
+    a.db = p->bare ? NULL : job_result(&j, "db", w, out, 1);
     const nami_prepared *pack;
     if (nami_backend_prepare(b, NAMI_LINEAR_PACK, &a, &pack) != NAMI_OK)
         nami_die(NAMI_EBUG);
     a.packed_f = nami_backend_alloc(b, NAMI_MEM_PACKED, pack->packed_f + 1);
     a.packed_b = nami_backend_alloc(b, NAMI_MEM_PACKED, pack->packed_b + 1);
-    go(&j, NAMI_LINEAR_PACK, &a, &a.scratch);
-    go(&j, NAMI_LINEAR_F, &a, &a.scratch);
-    go(&j, NAMI_LINEAR_BI, &a, &a.scratch);
-    go(&j, NAMI_LINEAR_BW, &a, &a.scratch);
+    job_go(&j, NAMI_LINEAR_PACK, &a, &a.scratch);
+    job_go(&j, NAMI_LINEAR_F, &a, &a.scratch);
+    job_go(&j, NAMI_LINEAR_BI, &a, &a.scratch);
+    job_go(&j, NAMI_LINEAR_BW, &a, &a.scratch);
     nami_backend_free(b, a.packed_f);
     nami_backend_free(b, a.packed_b);
-    return done(&j);
+    return job_done(&j);
 }
 
 /* n, width */
 static nami_outcome run_norm(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
-    const nami_dtype act = p->act, w = wide(act);
+    const nami_dtype act = p->act, w = job_wide(act);
     const int64_t n = p->dim[0], width = p->dim[1];
     nami_arg_norm a = {.act = act, .n = n, .width = width, .eps = 1e-5};
-    void *x = fresh(&j, "x", act, n * width, 2);
+    void *x = job_fresh(&j, "x", act, n * width, 2);
     if (p->poison != 0)
-        put(act, x, 0, p->poison);
+        job_put(act, x, 0, p->poison);
     a.x = x;
-    a.w = fresh(&j, "w", w, width, 1);
-    a.b = p->bare ? NULL : fresh(&j, "b", w, width, 1);
-    a.dy = fresh(&j, "dy", act, n * width, 1);
-    a.add = p->bare ? NULL : fresh(&j, "add", act, n * width, 1);
-    a.y = result(&j, "y", act, n * width, 0);
-    a.mean = fresh(&j, "mean", w, n, 0);
-    a.rstd = fresh(&j, "rstd", w, n, 0);
-    a.dx = result(&j, "dx", act, n * width, 1);
-    a.dw = result(&j, "dw", w, width, 1);
-    go(&j, NAMI_NORM_F, &a, NULL);
-    go(&j, NAMI_NORM_BI, &a, NULL);
+    a.w = job_fresh(&j, "w", w, width, 1);
+    a.b = p->bare ? NULL : job_fresh(&j, "b", w, width, 1);
+    a.dy = job_fresh(&j, "dy", act, n * width, 1);
+    a.add = p->bare ? NULL : job_fresh(&j, "add", act, n * width, 1);
+    a.y = job_result(&j, "y", act, n * width, 0);
+    a.mean = job_fresh(&j, "mean", w, n, 0);
+    a.rstd = job_fresh(&j, "rstd", w, n, 0);
+    a.dx = job_result(&j, "dx", act, n * width, 1);
+    a.dw = job_result(&j, "dw", w, width, 1);
+    job_go(&j, NAMI_NORM_F, &a, NULL);
+    job_go(&j, NAMI_NORM_BI, &a, NULL);
     if (p->bare) {
-        go(&j, NAMI_NORM_BW, &a, NULL);
-        return done(&j);
+        job_go(&j, NAMI_NORM_BW, &a, NULL);
+        return job_done(&j);
     }
     void *db =
         nami_backend_alloc(b, NAMI_MEM_OTHER, (size_t)width * nami_dtype_size(w));
     for (int64_t c = 0; c < width; c++)
-        put(w, db, c, 0.25);
+        job_put(w, db, c, 0.25);
     a.db = db;
-    go(&j, NAMI_NORM_BW, &a, NULL);
+    job_go(&j, NAMI_NORM_BW, &a, NULL);
     j.out.part[j.out.parts++] =
         (nami_array){.name = "db", .dtype = w, .count = width, .data = db, .block = db};
-    return done(&j);
+    return job_done(&j);
 }
 
 /* count */
@@ -167,16 +94,16 @@ static nami_outcome run_gelu(nami_backend *b, const nami_problem *p)
     job j = {.b = b, .p = p};
     const int64_t n = p->dim[0];
     nami_arg_gelu a = {.act = p->act, .count = n};
-    void *x = fresh(&j, "x", p->act, n, 12);
+    void *x = job_fresh(&j, "x", p->act, n, 12);
     if (p->poison != 0)
-        put(p->act, x, n / 2, p->poison);
+        job_put(p->act, x, n / 2, p->poison);
     a.x = x;
-    a.dy = fresh(&j, "dy", p->act, n, 1);
-    a.y = result(&j, "y", p->act, n, 0);
-    a.dx = result(&j, "dx", p->act, n, 1);
-    go(&j, NAMI_GELU_F, &a, NULL);
-    go(&j, NAMI_GELU_BI, &a, NULL);
-    return done(&j);
+    a.dy = job_fresh(&j, "dy", p->act, n, 1);
+    a.y = job_result(&j, "y", p->act, n, 0);
+    a.dx = job_result(&j, "dx", p->act, n, 1);
+    job_go(&j, NAMI_GELU_F, &a, NULL);
+    job_go(&j, NAMI_GELU_BI, &a, NULL);
+    return job_done(&j);
 }
 
 /* Bytes of row (s, t) of arrays [d0, d1, row bytes] and of their slices [slices, d0, d1 / slices, row bytes]. */
@@ -209,15 +136,16 @@ static void go_sliced(job *j, nami_arg_attention whole)
 {
     const nami_problem *p = j->p;
     const int64_t *d = p->dim, n = d[0] * d[1] * d[2] * d[3], parts = p->slices;
-    const size_t size = nami_dtype_size(p->act), wsize = nami_dtype_size(wide(p->act));
+    const size_t size = nami_dtype_size(p->act),
+                 wsize = nami_dtype_size(job_wide(p->act));
     const size_t row = (size_t)(d[2] * d[3]) * size;
     const size_t block = (size_t)(n / parts) * (3 * size + 3 * size + 2 * wsize) + 64;
     char *kept = nami_backend_alloc(j->b, NAMI_MEM_OTHER, block * (size_t)parts);
-    char *qkv = fresh(j, "qkv of slices", p->act, 3 * n, 1);
-    char *dqkv = fresh(j, "dqkv of slices", p->act, 3 * n, 1);
-    char *dy = fresh(j, "dy of slices", p->act, n, 1);
-    char *y = fresh(j, "y of slices", p->act, n, 1);
-    char *lse = fresh(j, "lse of slices", wide(p->act), d[0] * d[1] * d[2], 1);
+    char *qkv = job_fresh(j, "qkv of slices", p->act, 3 * n, 1);
+    char *dqkv = job_fresh(j, "dqkv of slices", p->act, 3 * n, 1);
+    char *dy = job_fresh(j, "dy of slices", p->act, n, 1);
+    char *y = job_fresh(j, "y of slices", p->act, n, 1);
+    char *lse = job_fresh(j, "lse of slices", job_wide(p->act), d[0] * d[1] * d[2], 1);
     const size_t each = (size_t)n / (size_t)parts * size;
     memset(kept, 0xff, block * (size_t)parts);
     slice_rows(p, (char *)(uintptr_t)whole.qkv, qkv, 3 * row, false);
@@ -238,7 +166,7 @@ static void go_sliced(job *j, nami_arg_attention whole)
         a.lse = lse + (size_t)(k * d[0] * d[2] * a.time) * wsize;
         if (i < parts)
             memcpy((char *)(uintptr_t)a.qkv, qkv + 3 * (size_t)k * each, 3 * each);
-        go(j, i < parts ? NAMI_ATTENTION_F : NAMI_ATTENTION_BI, &a, &a.scratch);
+        job_go(j, i < parts ? NAMI_ATTENTION_F : NAMI_ATTENTION_BI, &a, &a.scratch);
         if (i >= parts)
             memcpy(dqkv + 3 * (size_t)k * each, a.dqkv, 3 * each);
     }
@@ -261,21 +189,21 @@ static nami_outcome run_attention(nami_backend *b, const nami_problem *p)
                             .dropout = p->dropout,
                             .key = p->seed * 77,
                             .first_sample = 5};
-    void *qkv = fresh(&j, "qkv", p->act, 3 * n, 1.5);
+    void *qkv = job_fresh(&j, "qkv", p->act, 3 * n, 1.5);
     if (p->poison != 0)
-        put(p->act, qkv, 0, p->poison);
+        job_put(p->act, qkv, 0, p->poison);
     a.qkv = qkv;
-    a.dy = fresh(&j, "dy", p->act, n, 1);
-    a.y = result(&j, "y", p->act, n, 0);
-    a.lse = result(&j, "lse", wide(p->act), d[0] * d[1] * d[2], 0);
-    a.dqkv = result(&j, "dqkv", p->act, 3 * n, 1);
+    a.dy = job_fresh(&j, "dy", p->act, n, 1);
+    a.y = job_result(&j, "y", p->act, n, 0);
+    a.lse = job_result(&j, "lse", job_wide(p->act), d[0] * d[1] * d[2], 0);
+    a.dqkv = job_result(&j, "dqkv", p->act, 3 * n, 1);
     if (p->slices > 1) {
         go_sliced(&j, a);
-        return done(&j);
+        return job_done(&j);
     }
-    go(&j, NAMI_ATTENTION_F, &a, &a.scratch);
-    go(&j, NAMI_ATTENTION_BI, &a, &a.scratch);
-    return done(&j);
+    job_go(&j, NAMI_ATTENTION_F, &a, &a.scratch);
+    job_go(&j, NAMI_ATTENTION_BI, &a, &a.scratch);
+    return job_done(&j);
 }
 
 /* B, count; with slices, which need not divide it, B = 1 */
@@ -289,11 +217,11 @@ static nami_outcome run_dropout(nami_backend *b, const nami_problem *p)
                           .dropout = p->dropout,
                           .key = p->seed * 31,
                           .first_sample = (int64_t)1 << 33};
-    a.x = fresh(&j, "x", p->act, n, 1);
-    a.add = p->bare ? NULL : fresh(&j, "add", p->act, n, 1);
-    a.dy = fresh(&j, "dy", p->act, n, 1);
-    a.y = result(&j, "y", p->act, n, 0);
-    a.dx = result(&j, "dx", p->act, n, 1);
+    a.x = job_fresh(&j, "x", p->act, n, 1);
+    a.add = p->bare ? NULL : job_fresh(&j, "add", p->act, n, 1);
+    a.dy = job_fresh(&j, "dy", p->act, n, 1);
+    a.y = job_result(&j, "y", p->act, n, 0);
+    a.dx = job_result(&j, "dx", p->act, n, 1);
     const int64_t parts = p->dim[0] == 1 && p->slices > 1 ? p->slices : 1;
     const int64_t each = n / parts;
     for (int64_t k = 0; k < parts; k++) { /* of a single sample: any part of it */
@@ -306,10 +234,10 @@ static nami_outcome run_dropout(nami_backend *b, const nami_problem *p)
         part.dy = (const char *)a.dy + skip;
         part.y = (char *)a.y + skip;
         part.dx = (char *)a.dx + skip;
-        go(&j, NAMI_DROPOUT_F, &part, NULL);
-        go(&j, NAMI_DROPOUT_BI, &part, NULL);
+        job_go(&j, NAMI_DROPOUT_F, &part, NULL);
+        job_go(&j, NAMI_DROPOUT_BI, &part, NULL);
     }
-    return done(&j);
+    return job_done(&j);
 }
 
 /* Tokens below `bound`, every seventh -1 when `holes`. */
@@ -329,21 +257,21 @@ static nami_outcome run_embed(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
     const int64_t *d = p->dim, n = d[0] * d[1] * d[2];
-    const nami_dtype w = wide(p->act);
+    const nami_dtype w = job_wide(p->act);
     nami_arg_embed a = {
         .act = p->act, .batch = d[0], .time = d[1], .width = d[2], .vocabulary = d[3]};
     int32_t *token = tokens(b, p->seed, d[0] * d[1], d[3], false);
     a.token = token;
-    a.wte = fresh(&j, "wte", w, d[3] * d[2], 1);
-    a.wpe = fresh(&j, "wpe", w, d[1] * d[2], 1);
-    a.dy = fresh(&j, "dy", p->act, n, 1);
-    a.y = result(&j, "y", p->act, n, 0);
-    a.dwte = result(&j, "dwte", w, d[3] * d[2], 1);
-    a.dwpe = result(&j, "dwpe", w, d[1] * d[2], 1);
-    go(&j, NAMI_EMBED_F, &a, NULL);
-    go(&j, NAMI_EMBED_BW, &a, NULL);
+    a.wte = job_fresh(&j, "wte", w, d[3] * d[2], 1);
+    a.wpe = job_fresh(&j, "wpe", w, d[1] * d[2], 1);
+    a.dy = job_fresh(&j, "dy", p->act, n, 1);
+    a.y = job_result(&j, "y", p->act, n, 0);
+    a.dwte = job_result(&j, "dwte", w, d[3] * d[2], 1);
+    a.dwpe = job_result(&j, "dwpe", w, d[1] * d[2], 1);
+    job_go(&j, NAMI_EMBED_F, &a, NULL);
+    job_go(&j, NAMI_EMBED_BW, &a, NULL);
     nami_backend_free(b, token);
-    return done(&j);
+    return job_done(&j);
 }
 
 /* B, T, vocabulary; bare: without gradient; dropout: smoothing of the labels */
@@ -360,18 +288,18 @@ static nami_outcome run_xent(nami_backend *b, const nami_problem *p)
                        .gradient = !p->bare};
     int32_t *target = tokens(b, p->seed, d[0] * d[1], d[2], true);
     a.target = target;
-    a.logits = result(&j, "logits", p->act, n, 6);
+    a.logits = job_result(&j, "logits", p->act, n, 6);
     if (p->poison != 0)
-        put(p->act, a.logits, n - 1, p->poison);
-    double *loss = result(&j, "loss", NAMI_F64, d[0], 0);
+        job_put(p->act, a.logits, n - 1, p->poison);
+    double *loss = job_result(&j, "loss", NAMI_F64, d[0], 0);
     a.loss = loss;
     if (p->seed % 2) { /* both ways */
-        a.best = result(&j, "best", NAMI_F64, d[0], 0);
-        a.five = result(&j, "five", NAMI_F64, d[0], 0);
+        a.best = job_result(&j, "best", NAMI_F64, d[0], 0);
+        a.five = job_result(&j, "five", NAMI_F64, d[0], 0);
     }
-    go(&j, NAMI_XENT_F, &a, NULL);
+    job_go(&j, NAMI_XENT_F, &a, NULL);
     nami_backend_free(b, target);
-    return done(&j);
+    return job_done(&j);
 }
 
 /* count */
@@ -379,15 +307,15 @@ static nami_outcome run_vector(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
     const int64_t n = p->dim[0];
-    const nami_dtype w = wide(p->act);
+    const nami_dtype w = job_wide(p->act);
     nami_arg_vector a = {.wide = w, .count = n, .s = 0.7};
-    a.a = result(&j, "a", w, n, 1);
-    a.b = fresh(&j, "b", w, n, 1);
-    a.sum = result(&j, "sum", NAMI_F64, 1, 0);
-    go(&j, NAMI_ADD, &a, NULL);
-    go(&j, NAMI_SCALE, &a, NULL);
-    go(&j, NAMI_SQUARES, &a, NULL);
-    return done(&j);
+    a.a = job_result(&j, "a", w, n, 1);
+    a.b = job_fresh(&j, "b", w, n, 1);
+    a.sum = job_result(&j, "sum", NAMI_F64, 1, 0);
+    job_go(&j, NAMI_ADD, &a, NULL);
+    job_go(&j, NAMI_SCALE, &a, NULL);
+    job_go(&j, NAMI_SQUARES, &a, NULL);
+    return job_done(&j);
 }
 
 /* count */
@@ -395,7 +323,7 @@ static nami_outcome run_update(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
     const int64_t n = p->dim[0];
-    const nami_dtype w = wide(p->act);
+    const nami_dtype w = job_wide(p->act);
     nami_arg_update a = {.wide = w,
                          .count = n,
                          .lr = 0.01,
@@ -405,24 +333,24 @@ static nami_outcome run_update(nami_backend *b, const nami_problem *p)
                          .decay = 0.1,
                          .grad_scale = 0.5,
                          .step = 1};
-    a.g = fresh(&j, "g", w, n, 1);
-    a.w = result(&j, "w", w, n, 1);
-    a.m = result(&j, "m", w, n, 0);
-    a.v = result(&j, "v", w, n, 0);
+    a.g = job_fresh(&j, "g", w, n, 1);
+    a.w = job_result(&j, "w", w, n, 1);
+    a.m = job_result(&j, "m", w, n, 0);
+    a.v = job_result(&j, "v", w, n, 0);
     for (; a.step <= 3; a.step++)
-        go(&j, NAMI_ADAMW, &a, NULL);
-    a.w = result(&j, "w adam", w, n, 1);
+        job_go(&j, NAMI_ADAMW, &a, NULL);
+    a.w = job_result(&j, "w adam", w, n, 1);
     a.step = 4;
-    go(&j, NAMI_ADAM, &a, NULL);
+    job_go(&j, NAMI_ADAM, &a, NULL);
     nami_arg_update s = a;
-    s.w = result(&j, "w sgd", w, n, 1);
-    s.m = result(&j, "m sgd", w, n, 1);
+    s.w = job_result(&j, "w sgd", w, n, 1);
+    s.m = job_result(&j, "m sgd", w, n, 1);
     s.v = NULL;
-    go(&j, NAMI_SGD, &s, NULL);
-    s.w = result(&j, "w nesterov", w, n, 1);
+    job_go(&j, NAMI_SGD, &s, NULL);
+    s.w = job_result(&j, "w nesterov", w, n, 1);
     s.nesterov = true;
-    go(&j, NAMI_SGD, &s, NULL);
-    return done(&j);
+    job_go(&j, NAMI_SGD, &s, NULL);
+    return job_done(&j);
 }
 
 /* count; with momentum unless bare, centred with a dropout */
@@ -430,7 +358,7 @@ static nami_outcome run_rmsprop(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
     const int64_t n = p->dim[0];
-    const nami_dtype w = wide(p->act);
+    const nami_dtype w = job_wide(p->act);
     nami_arg_update a = {.wide = w,
                          .count = n,
                          .lr = 0.01,
@@ -440,14 +368,14 @@ static nami_outcome run_rmsprop(nami_backend *b, const nami_problem *p)
                          .decay = 0.1,
                          .grad_scale = 0.5,
                          .step = 1};
-    a.g = fresh(&j, "g", w, n, 1);
-    a.w = result(&j, "w", w, n, 1);
-    a.v = result(&j, "v", w, n, 0);
-    a.m = p->bare ? NULL : result(&j, "m", w, n, 1);
-    a.centre = p->dropout > 0 ? result(&j, "centre", w, n, 0) : NULL;
+    a.g = job_fresh(&j, "g", w, n, 1);
+    a.w = job_result(&j, "w", w, n, 1);
+    a.v = job_result(&j, "v", w, n, 0);
+    a.m = p->bare ? NULL : job_result(&j, "m", w, n, 1);
+    a.centre = p->dropout > 0 ? job_result(&j, "centre", w, n, 0) : NULL;
     for (; a.step <= 3; a.step++)
-        go(&j, NAMI_RMSPROP, &a, NULL);
-    return done(&j);
+        job_go(&j, NAMI_RMSPROP, &a, NULL);
+    return job_done(&j);
 }
 
 const nami_suite nami_suites[] = {
@@ -456,5 +384,7 @@ const nami_suite nami_suites[] = {
     {"dropout", run_dropout, true}, {"embed", run_embed, true},
     {"xent", run_xent, true},       {"vector", run_vector, true},
     {"update", run_update, true},   {"rmsprop", run_rmsprop, true},
+    {"conv", nami_run_conv, false}, {"batch_norm", nami_run_batch_norm, true},
+    {"pool", nami_run_pool, true},  {"image", nami_run_image, true},
 };
 const int nami_suites_count = sizeof nami_suites / sizeof nami_suites[0];

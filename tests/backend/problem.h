@@ -5,7 +5,7 @@
 
 #include "backend/backend.h"
 
-enum { NAMI_ARRAYS = 10 };
+enum { NAMI_ARRAYS = 32 };
 
 /* One array of a problem. Data starts `offset` elements behind an aligned address. */
 typedef struct nami_array {
@@ -23,7 +23,7 @@ typedef struct nami_outcome {
 
 typedef struct nami_problem {
     nami_dtype act;
-    int64_t dim[4]; /* as the family says */
+    int64_t dim[8]; /* as the family says */
     int64_t slices; /* attention, dropout: of dim[1] elements; 0: whole */
     double dropout;
     uint64_t seed;
@@ -34,6 +34,9 @@ typedef struct nami_problem {
 
 /* A family runs all its kernels on `b` and returns the outputs. */
 typedef nami_outcome nami_suite_run(nami_backend *b, const nami_problem *p);
+
+/* Of image models: problem_image.c. */
+nami_suite_run nami_run_conv, nami_run_batch_norm, nami_run_pool, nami_run_image;
 
 typedef struct nami_suite {
     const char *name;

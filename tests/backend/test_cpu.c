@@ -12,7 +12,7 @@ static uint64_t seed;
 /* Sizes for one family; dims as the family says. */
 typedef struct shape_list {
     const char *family;
-    int64_t dim[8][4];
+    int64_t dim[8][8];
 } shape_list;
 
 static const shape_list shapes[] = {
@@ -39,6 +39,22 @@ static const shape_list shapes[] = {
     {"xent", {{1, 1, 1}, {2, 3, 17}, {3, 5, 257}, {2, 9, 1000}}},
     {"vector", {{1}, {17}, {65535}, {65537}, {200001}}},
     {"update", {{1}, {3}, {17}, {8193}, {20001}}},
+    {"conv", /* B, H, W, I, O, K, stride, groups */
+     {{1, 5, 6, 1, 1, 3, 1, 1},
+      {2, 7, 5, 3, 17, 3, 2, 1},
+      {2, 9, 8, 16, 33, 3, 1, 1},
+      {3, 6, 6, 65, 24, 1, 1, 1},
+      {2, 8, 9, 24, 24, 3, 1, 24},
+      {1, 12, 13, 32, 48, 5, 2, 4},
+      {2, 14, 14, 1, 6, 5, 1, 1},
+      {1, 15, 15, 48, 40, 3, 1, 1}}},
+    {"batch_norm", {{5, 1}, {7, 17}, {65, 127}, {200, 64}, {1000, 3}, {33, 600}}},
+    {"pool", /* B, H, W, C, K, stride, padding */
+     {{1, 4, 4, 1, 2, 2, 0},
+      {2, 7, 6, 17, 3, 2, 1},
+      {1, 9, 9, 65, 3, 1, 1},
+      {3, 7, 7, 33, 7, 1, 0}}},
+    {"image", {{1, 1, 1}, {2, 3, 17}, {3, 49, 64}, {2, 100, 127}}},
     {"rmsprop", {{1}, {3}, {17}, {8193}, {20001}}},
 };
 
@@ -180,7 +196,7 @@ static void test_bf16(void **state)
 /* Token slices: attention of odd sizes, and dropout that begins anywhere in a sample. */
 typedef struct sliced {
     const char *family;
-    int64_t slices, dim[4];
+    int64_t slices, dim[8];
 } sliced;
 
 static const sliced slices[] = {
@@ -251,7 +267,7 @@ static void test_slices_whole(void **state)
 static void test_nan(void **state)
 {
     (void)state;
-    static const int64_t dim[4][4] = {{3, 65}, {100}, {1, 33, 2, 16}, {2, 3, 129}};
+    static const int64_t dim[4][8] = {{3, 65}, {100}, {1, 33, 2, 16}, {2, 3, 129}};
     static const char *const name[4] = {"norm", "gelu", "attention", "xent"};
     nami_backend *ref = open_backend("ref", 1, NAMI_F32),
                  *cpu = open_backend("cpu", 2, NAMI_F32);

@@ -23,6 +23,16 @@ static const nami_cpu_kernel *const cpu_kernels[NAMI_KERNELS] = {
     [NAMI_EMBED_BW] = &nami_cpu_embed_bw,
     [NAMI_ADD] = &nami_cpu_add,
     [NAMI_SCALE] = &nami_cpu_scale,
+    [NAMI_POOL_F] = &nami_cpu_pool_f,
+    [NAMI_POOL_BI] = &nami_cpu_pool_bi,
+    [NAMI_UNARY_F] = &nami_cpu_unary_f,
+    [NAMI_UNARY_BI] = &nami_cpu_unary_bi,
+    [NAMI_CONCAT_F] = &nami_cpu_concat_f,
+    [NAMI_CONCAT_BI] = &nami_cpu_concat_bi,
+    [NAMI_EXCITE_F] = &nami_cpu_excite_f,
+    [NAMI_EXCITE_BI] = &nami_cpu_excite_bi,
+    [NAMI_TURN] = &nami_cpu_turn,
+    [NAMI_CAST] = &nami_cpu_cast,
     [NAMI_ADAMW] = &nami_cpu_adamw,
     [NAMI_ADAM] = &nami_cpu_adam,
     [NAMI_SGD] = &nami_cpu_sgd,
@@ -65,6 +75,8 @@ static void cpu_close(nami_backend *b)
         if (plan &&
             k->prepared.kernel != NAMI_LINEAR_PACK) /* packing borrows its products */
             nami_product_free(plan->product);
+        if (plan && k->prepared.kernel != NAMI_CONV_PACK)
+            nami_convolution_free(plan->conv);
         if (plan)
             nami_free(plan->partial);
         nami_free(plan);
@@ -109,6 +121,17 @@ static bool is_linear(nami_kernel k)
            k == NAMI_LINEAR_BW;
 }
 
+static bool is_conv(nami_kernel k)
+{
+    return k == NAMI_CONV_PACK || k == NAMI_CONV_F || k == NAMI_CONV_BI ||
+           k == NAMI_CONV_BW;
+}
+
+static bool is_batch_norm(nami_kernel k)
+{
+    return k == NAMI_BATCH_NORM_F || k == NAMI_BATCH_NORM_BI || k == NAMI_BATCH_NORM_BW;
+}
+
 /* Room for the partial sums of a kernel that adds them in order, NULL when it has none. */
 static double *partials(nami_kernel k, const void *args, int threads)
 {
@@ -129,6 +152,8 @@ static void own_prepare(const nami_backend *b, nami_kernel k, const void *args,
     if (plan->kernel && plan->kernel->scratch)
         plan->scratch_each = (plan->kernel->scratch(args) + 63) / 64 * 64;
     out->scratch = plan->scratch_each * (size_t)b->threads;
+    if (is_batch_norm(k))
+        out->scratch = nami_cpu_batch_norm_scratch(args);
 }
 
 static nami_status cpu_prepare(nami_backend *b, nami_kernel k, const void *args,
@@ -147,11 +172,12 @@ static nami_status cpu_prepare(nami_backend *b, nami_kernel k, const void *args,
         return NAMI_OK;
     set_threads(b->threads);
     p->data = nami_calloc(NAMI_MEM_OTHER, 1, sizeof(nami_cpu_plan));
-    if (!is_linear(k)) {
+    if (!is_linear(k) && !is_conv(k)) {
         own_prepare(b, k, args, p);
         return NAMI_OK;
     }
-    const nami_status status = nami_cpu_linear_prepare(b, k, args, p);
+    const nami_status status = is_conv(k) ? nami_cpu_conv_prepare(b, k, args, p)
+                                          : nami_cpu_linear_prepare(b, k, args, p);
     if (status != NAMI_OK) { /* asked again, it fails again */
         nami_free(p->data);
         p->data = NULL;
@@ -167,6 +193,10 @@ static nami_event cpu_launch(nami_backend *b, int lane, const nami_prepared *p,
     set_threads(b->threads);
     if (is_linear(p->kernel)) {
         nami_cpu_linear_launch(b, p, args);
+    } else if (is_conv(p->kernel)) {
+        nami_cpu_conv_launch(b, p, args);
+    } else if (is_batch_norm(p->kernel)) {
+        nami_cpu_batch_norm_launch(b, p->kernel, args);
     } else if (p->kernel == NAMI_XENT_F) {
         nami_cpu_xent_launch(b, plan, args);
     } else if (p->kernel == NAMI_SQUARES) {

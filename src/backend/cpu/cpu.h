@@ -8,7 +8,7 @@
 #ifndef NAMI_BACKEND_CPU_CPU_H
 #define NAMI_BACKEND_CPU_CPU_H
 
-#include "backend/cpu/onednn.h"
+#include "backend/cpu/onednn_conv.h"
 #include "backend/query.h"
 
 /* Compute units [first, end); `scratch` is this thread's own. Local. */
@@ -29,6 +29,7 @@ typedef struct nami_cpu_plan {
     nami_product
         *product;        /* matrix product; NULL for others, and for a widened layer */
     nami_product *other; /* LINEAR_PACK: the product of LINEAR_BI */
+    nami_convolution *conv, *other_conv; /* the same for convolutions */
     size_t scratch_each; /* bytes of scratch for each thread, a multiple of 64 */
     double *partial;     /* sums of blocks or rows, added in order; NULL for most */
 } nami_cpu_plan;
@@ -48,6 +49,24 @@ nami_status nami_cpu_linear_prepare(nami_backend *b, nami_kernel k,
                                     const nami_arg_linear *a, nami_prepared *out);
 void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,
                             const nami_arg_linear *a);
+
+/* db += column sums of dy: act, n, out, dy and db of *a. Local. */
+void nami_cpu_column_sums(const nami_backend *b, const nami_arg_linear *a);
+
+/* Convolutions: choose, and run. Local. */
+nami_status nami_cpu_conv_prepare(nami_backend *b, nami_kernel k,
+                                  const nami_arg_conv *a, nami_prepared *out);
+void nami_cpu_conv_launch(nami_backend *b, const nami_prepared *p,
+                          const nami_arg_conv *a);
+
+/* Batch norm: sums by channel, then rows. Local. */
+size_t nami_cpu_batch_norm_scratch(const nami_arg_batch_norm *a);
+void nami_cpu_batch_norm_launch(const nami_backend *b, nami_kernel k,
+                                const nami_arg_batch_norm *a);
+
+/* Copy f32 and bf16 into each other; f32 to f32 rounds to bf16. Local. */
+void nami_cpu_convert(const nami_backend *b, nami_dtype from_type, nami_dtype to_type,
+                      const void *from, void *to, int64_t count);
 
 /* bf16 layers by f32 products. Local. */
 size_t nami_cpu_widened_scratch(const nami_arg_linear *a);
@@ -69,6 +88,11 @@ extern const nami_cpu_kernel nami_cpu_attention_f, nami_cpu_attention_bi;
 extern const nami_cpu_kernel nami_cpu_dropout_f, nami_cpu_dropout_bi;
 extern const nami_cpu_kernel nami_cpu_embed_f, nami_cpu_embed_bw;
 extern const nami_cpu_kernel nami_cpu_add, nami_cpu_scale;
+extern const nami_cpu_kernel nami_cpu_pool_f, nami_cpu_pool_bi;
+extern const nami_cpu_kernel nami_cpu_unary_f, nami_cpu_unary_bi;
+extern const nami_cpu_kernel nami_cpu_concat_f, nami_cpu_concat_bi;
+extern const nami_cpu_kernel nami_cpu_excite_f, nami_cpu_excite_bi;
+extern const nami_cpu_kernel nami_cpu_turn, nami_cpu_cast;
 extern const nami_cpu_kernel nami_cpu_adamw, nami_cpu_adam, nami_cpu_sgd;
 extern const nami_cpu_kernel nami_cpu_rmsprop;
 

@@ -104,6 +104,11 @@ static int64_t column_grain(const void *args)
 static const nami_cpu_kernel sums_columns = {
     .range = sums_range, .units = column_blocks, .grain = column_grain};
 
+void nami_cpu_column_sums(const nami_backend *b, const nami_arg_linear *a)
+{
+    nami_cpu_run(b, &sums_columns, a, NULL, 0);
+}
+
 /* The product of kernel `k`. */
 static nami_product_spec spec_of(nami_kernel k, const nami_arg_linear *a)
 {
@@ -214,7 +219,7 @@ static void launch_bw(nami_backend *b, const nami_prepared *p, const nami_arg_li
     else
         nami_cpu_widened_bw(b, a);
     if (a->db)
-        nami_cpu_run(b, &sums_columns, a, NULL, 0);
+        nami_cpu_column_sums(b, a);
 }
 
 void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,

@@ -10,8 +10,7 @@
 #include <cpuid.h>
 #endif
 
-#include <oneapi/dnnl/dnnl.h>
-
+#include "backend/cpu/onednn_version.h"
 #include "base/memory.h"
 
 enum { HANDLE_A, HANDLE_B, HANDLE_BIAS, HANDLE_C, HANDLE_SCRATCH, HANDLES };
@@ -23,130 +22,6 @@ struct nami_product {
     dnnl_memory_t original;        /* f32 b, the source of packing */
     size_t scratch, packed;        /* bytes */
 };
-
-/* What differs between the versions: descriptors are values in 2, objects in 3. */
-#if DNNL_VERSION_MAJOR >= 3
-typedef dnnl_memory_desc_t desc;
-
-static dnnl_status_t desc_strided(desc *d, int rank, const dnnl_dims_t dims,
-                                  dnnl_data_type_t type, const dnnl_dims_t strides)
-{
-    return dnnl_memory_desc_create_with_strides(d, rank, dims, type, strides);
-}
-
-static dnnl_status_t desc_any(desc *d, int rank, const dnnl_dims_t dims,
-                              dnnl_data_type_t type)
-{
-    return dnnl_memory_desc_create_with_tag(d, rank, dims, type, dnnl_format_tag_any);
-}
-
-static void desc_free(desc *d)
-{
-    if (*d)
-        dnnl_memory_desc_destroy(*d);
-}
-
-static dnnl_status_t memory_of(dnnl_memory_t *out, const desc *d, dnnl_engine_t e)
-{
-    return dnnl_memory_create(out, *d, e, DNNL_MEMORY_NONE);
-}
-
-static size_t desc_size(const desc *d)
-{
-    return dnnl_memory_desc_get_size(*d);
-}
-
-static desc desc_of(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    desc d = NULL; /* a copy, since the query's answer belongs to pd */
-    if (dnnl_memory_desc_clone(&d, dnnl_primitive_desc_query_md(pd, what, 0)) !=
-        dnnl_success)
-        return NULL;
-    return d;
-}
-
-static dnnl_status_t add_sum(dnnl_post_ops_t ops, dnnl_data_type_t type)
-{
-    return dnnl_post_ops_append_sum(ops, 1, 0, type);
-}
-
-static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
-                                 const desc *a, const desc *b, const desc *bias,
-                                 const desc *c, const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_matmul_primitive_desc_create(pd, e, *a, *b, bias ? *bias : NULL, *c,
-                                             attr);
-}
-
-static dnnl_status_t reorder_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
-                                  const desc *from, const desc *to,
-                                  const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_reorder_primitive_desc_create(pd, *from, e, *to, e, attr);
-}
-#else
-typedef dnnl_memory_desc_t desc;
-
-static dnnl_status_t desc_strided(desc *d, int rank, const dnnl_dims_t dims,
-                                  dnnl_data_type_t type, const dnnl_dims_t strides)
-{
-    return dnnl_memory_desc_init_by_strides(d, rank, dims, type, strides);
-}
-
-static dnnl_status_t desc_any(desc *d, int rank, const dnnl_dims_t dims,
-                              dnnl_data_type_t type)
-{
-    return dnnl_memory_desc_init_by_tag(d, rank, dims, type, dnnl_format_tag_any);
-}
-
-static void desc_free(desc *d)
-{
-    (void)d;
-}
-
-static dnnl_status_t memory_of(dnnl_memory_t *out, const desc *d, dnnl_engine_t e)
-{
-    return dnnl_memory_create(out, d, e, DNNL_MEMORY_NONE);
-}
-
-static size_t desc_size(const desc *d)
-{
-    return dnnl_memory_desc_get_size(d);
-}
-
-static desc desc_of(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    return *dnnl_primitive_desc_query_md(pd, what, 0);
-}
-
-static dnnl_status_t add_sum(dnnl_post_ops_t ops, dnnl_data_type_t type)
-{
-    (void)type;
-    return dnnl_post_ops_append_sum(ops, 1);
-}
-
-static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
-                                 const desc *a, const desc *b, const desc *bias,
-                                 const desc *c, const_dnnl_primitive_attr_t attr)
-{
-    dnnl_matmul_desc_t m;
-    const dnnl_status_t status = dnnl_matmul_desc_init(&m, a, b, bias, c);
-    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &m, attr, e, NULL)
-                                  : status;
-}
-
-static dnnl_status_t reorder_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
-                                  const desc *from, const desc *to,
-                                  const_dnnl_primitive_attr_t attr)
-{
-    return dnnl_reorder_primitive_desc_create(pd, from, e, to, e, attr);
-}
-#endif
-
-static dnnl_data_type_t type_of(nami_dtype d)
-{
-    return d == NAMI_BF16 ? dnnl_bf16 : dnnl_f32;
-}
 
 /* The descriptors of one product. */
 typedef struct descs {

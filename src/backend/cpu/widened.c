@@ -216,3 +216,32 @@ void nami_cpu_widened_bw(const nami_backend *b, const nami_arg_linear *a)
                    c.chunk, c.rows, (float *)a->dw + o * a->in);
     }
 }
+
+/* A run of elements as rows of SPAN. */
+enum { SPAN = 4096 };
+
+static void convert_rows(const nami_backend *b, const convert_job *whole, int64_t at,
+                         int64_t rows, int64_t columns)
+{
+    convert_job j = *whole;
+    const size_t from = j.mode == WIDEN ? 2 : 4, to = j.mode == NARROW ? 2 : 4;
+    j.rows = rows;
+    j.columns = j.from_stride = j.to_stride = columns;
+    j.from = (const char *)j.from + (size_t)at * from;
+    j.to = (char *)j.to + (size_t)at * to;
+    nami_cpu_run(b, &convert, &j, NULL, 0);
+}
+
+void nami_cpu_convert(const nami_backend *b, nami_dtype from_type, nami_dtype to_type,
+                      const void *from, void *to, int64_t count)
+{
+    const convert_job j = {.mode = from_type == NAMI_BF16 ? WIDEN
+                                   : to_type == NAMI_BF16 ? NARROW
+                                                          : ROUND,
+                           .from = from,
+                           .to = to};
+    const int64_t rows = count / SPAN, rest = count % SPAN;
+    convert_rows(b, &j, 0, rows, SPAN);
+    if (rest > 0)
+        convert_rows(b, &j, rows * SPAN, 1, rest);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* onednn_version.h - what differs between versions 2.6 and 3 of oneDNN: descriptors are values in 2, objects in 3. */
+#ifndef NAMI_BACKEND_CPU_ONEDNN_VERSION_H
+#define NAMI_BACKEND_CPU_ONEDNN_VERSION_H
+
+#include <stdbool.h>
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include "tensor/tensor.h"
+
+typedef dnnl_memory_desc_t desc;
+
+/* A convolution for conv_desc; the same descriptors stand for values and for their gradients. */
+typedef struct conv_shape {
+    desc src, weights, bias, dst;
+    bool has_bias;
+    dnnl_dims_t strides, dilates, padding;
+} conv_shape;
+
+typedef enum conv_pass { CONV_F, CONV_BI, CONV_BW } conv_pass;
+
+#if DNNL_VERSION_MAJOR >= 3
+static inline dnnl_status_t desc_strided(desc *d, int rank, const dnnl_dims_t dims,
+                                         dnnl_data_type_t type,
+                                         const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_create_with_strides(d, rank, dims, type, strides);
+}
+
+static inline dnnl_status_t desc_any(desc *d, int rank, const dnnl_dims_t dims,
+                                     dnnl_data_type_t type)
+{
+    return dnnl_memory_desc_create_with_tag(d, rank, dims, type, dnnl_format_tag_any);
+}
+
+static inline void desc_free(desc *d)
+{
+    if (*d)
+        dnnl_memory_desc_destroy(*d);
+}
+
+static inline dnnl_status_t memory_of(dnnl_memory_t *out, const desc *d,
+                                      dnnl_engine_t e)
+{
+    return dnnl_memory_create(out, *d, e, DNNL_MEMORY_NONE);
+}
+
+static inline size_t desc_size(const desc *d)
+{
+    return dnnl_memory_desc_get_size(*d);
+}
+
+static inline desc desc_of(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    desc d = NULL; /* a copy, since the query's answer belongs to pd */
+    if (dnnl_memory_desc_clone(&d, dnnl_primitive_desc_query_md(pd, what, 0)) !=
+        dnnl_success)
+        return NULL;
+    return d;
+}
+
+static inline dnnl_status_t add_sum(dnnl_post_ops_t ops, dnnl_data_type_t type)
+{
+    return dnnl_post_ops_append_sum(ops, 1, 0, type);
+}
+
+static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                        const desc *a, const desc *b, const desc *bias,
+                                        const desc *c, const_dnnl_primitive_attr_t attr)
+{
+    return dnnl_matmul_primitive_desc_create(pd, e, *a, *b, bias ? *bias : NULL, *c,
+                                             attr);
+}
+
+static inline dnnl_status_t reorder_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                         const desc *from, const desc *to,
+                                         const_dnnl_primitive_attr_t attr)
+{
+    return dnnl_reorder_primitive_desc_create(pd, *from, e, *to, e, attr);
+}
+
+static inline dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                      const conv_shape *c, conv_pass pass,
+                                      const_dnnl_primitive_desc_t hint,
+                                      const_dnnl_primitive_attr_t attr)
+{
+    const dnnl_alg_kind_t direct = dnnl_convolution_direct;
+    if (pass == CONV_F)
+        return dnnl_convolution_forward_primitive_desc_create(
+            pd, e, dnnl_forward_training, direct, c->src, c->weights,
+            c->has_bias ? c->bias : NULL, c->dst, c->strides, c->dilates, c->padding,
+            c->padding, attr);
+    if (pass == CONV_BI)
+        return dnnl_convolution_backward_data_primitive_desc_create(
+            pd, e, direct, c->src, c->weights, c->dst, c->strides, c->dilates,
+            c->padding, c->padding, hint, attr);
+    return dnnl_convolution_backward_weights_primitive_desc_create(
+        pd, e, direct, c->src, c->weights, NULL, c->dst, c->strides, c->dilates,
+        c->padding, c->padding, hint, attr);
+}
+#else
+static inline dnnl_status_t desc_strided(desc *d, int rank, const dnnl_dims_t dims,
+                                         dnnl_data_type_t type,
+                                         const dnnl_dims_t strides)
+{
+    return dnnl_memory_desc_init_by_strides(d, rank, dims, type, strides);
+}
+
+static inline dnnl_status_t desc_any(desc *d, int rank, const dnnl_dims_t dims,
+                                     dnnl_data_type_t type)
+{
+    return dnnl_memory_desc_init_by_tag(d, rank, dims, type, dnnl_format_tag_any);
+}
+
+static inline void desc_free(desc *d)
+{
+    (void)d;
+}
+
+static inline dnnl_status_t memory_of(dnnl_memory_t *out, const desc *d,
+                                      dnnl_engine_t e)
+{
+    return dnnl_memory_create(out, d, e, DNNL_MEMORY_NONE);
+}
+
+static inline size_t desc_size(const desc *d)
+{
+    return dnnl_memory_desc_get_size(d);
+}
+
+static inline desc desc_of(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    return *dnnl_primitive_desc_query_md(pd, what, 0);
+}
+
+static inline dnnl_status_t add_sum(dnnl_post_ops_t ops, dnnl_data_type_t type)
+{
+    (void)type;
+    return dnnl_post_ops_append_sum(ops, 1);
+}
+
+static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                        const desc *a, const desc *b, const desc *bias,
+                                        const desc *c, const_dnnl_primitive_attr_t attr)
+{
+    dnnl_matmul_desc_t m;
+    const dnnl_status_t status = dnnl_matmul_desc_init(&m, a, b, bias, c);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &m, attr, e, NULL)
+                                  : status;
+}
+
+static inline dnnl_status_t reorder_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                         const desc *from, const desc *to,
+                                         const_dnnl_primitive_attr_t attr)
+{
+    return dnnl_reorder_primitive_desc_create(pd, from, e, to, e, attr);
+}
+
+static inline dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                      const conv_shape *c, conv_pass pass,
+                                      const_dnnl_primitive_desc_t hint,
+                                      const_dnnl_primitive_attr_t attr)
+{
+    const dnnl_alg_kind_t direct = dnnl_convolution_direct;
+    dnnl_convolution_desc_t d;
+    dnnl_status_t status;
+    if (pass == CONV_F)
+        status = dnnl_dilated_convolution_forward_desc_init(
+            &d, dnnl_forward_training, direct, &c->src, &c->weights,
+            c->has_bias ? &c->bias : NULL, &c->dst, c->strides, c->dilates, c->padding,
+            c->padding);
+    else if (pass == CONV_BI)
+        status = dnnl_dilated_convolution_backward_data_desc_init(
+            &d, direct, &c->src, &c->weights, &c->dst, c->strides, c->dilates,
+            c->padding, c->padding);
+    else
+        status = dnnl_dilated_convolution_backward_weights_desc_init(
+            &d, direct, &c->src, &c->weights, NULL, &c->dst, c->strides, c->dilates,
+            c->padding, c->padding);
+    return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, e, hint)
+                                  : status;
+}
+#endif
+
+static inline dnnl_data_type_t type_of(nami_dtype d)
+{
+    return d == NAMI_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+#endif
