@@ -147,8 +147,15 @@ static nami_status show(const nami_plan_flags *flags, nami_settings *settings)
     if (flags->advise)
         return nami_cli_advise(&flags->advice, settings, ranks);
     nami_status status = nami_job_plan(&job, NULL, settings, ranks, 0);
-    if (job.budget && job.budget[0].total > 0) /* also when it does not fit */
+    bool planned =
+        job.budget && job.budget[0].total > 0; /* also when it does not fit */
+    while (planned) {
         print_plan(&job);
+        planned = nami_job_advance(&job);
+        if (planned)
+            nami_print("\n%s at %s\n", nami_leg_name(job.current),
+                       settings->change[job.current - 1].at);
+    }
     nami_job_close(&job);
     return status;
 }

@@ -33,12 +33,15 @@ static void make_single(pair *p, const nami_settings *s)
     p->single.pipeline.placement = 0;
     p->single.pipeline.cuts.count = 0;
     p->single.pipeline.positions = p->single.pipeline.replicas = 1;
+    for (int i = 0; i < NAMI_SWITCHES; i++)
+        p->single.change[i] = nami_switch_none();
 }
 
 static nami_status start(nami_job *job, nami_comm *c, const nami_settings *s)
 {
     NAMI_TRY(nami_job_plan(job, c, s, nami_comm_size(c), 0));
     NAMI_TRY(nami_job_data(job));
+    NAMI_TRY(nami_job_place(job, 0, 0));
     return nami_job_start(job);
 }
 
@@ -114,6 +117,8 @@ static nami_status compare_step(pair *p, int64_t step)
 {
     nami_exec_result layout, one;
     nami_status status = NAMI_OK;
+    if (step == nami_job_leg_end(&p->layout))
+        NAMI_TRY(nami_job_switch(&p->layout));
     NAMI_TRY(nami_agree(p->comm, nami_job_step(&p->layout, step, &layout)));
     if (leads(p))
         status = nami_job_step(&p->one, step, &one);

@@ -10,6 +10,20 @@
 #include "train/run.h"
 #include "train/stop.h"
 
+/* What the steps of a leg were in this run. */
+typedef struct nami_leg_record {
+    int leg;             /* number */
+    int64_t first, last; /* steps, 1-based */
+    int64_t steady;      /* of them, measured */
+    int positions, replicas, stages;
+    double seconds;   /* a steady step */
+    double tokens;    /* a second */
+    double bubble;    /* measured */
+    double predicted; /* bubble */
+    double span
+        [2]; /* seconds a step from its first action to its last: measured, predicted */
+} nami_leg_record;
+
 typedef struct nami_run {
     const nami_run_request *request;
     nami_comm *comm;
@@ -19,20 +33,26 @@ typedef struct nami_run {
     nami_journal *journal; /* rank 0, else NULL */
     FILE *log;             /* run.log; rank 0 */
     nami_stop_clock clock;
-    char *checkpoints;      /* directory */
-    char *parent;           /* checkpoint this run started from; "" */
-    nami_ckpt_state found;  /* what it says; step 0 when there is none */
-    char begun[32];         /* UTC */
-    int64_t step;           /* done */
-    int64_t saved;          /* step of the newest checkpoint, -1: none */
-    double slow_step;       /* seconds */
-    double eval_seconds;    /* of the slowest evaluation so far */
-    double save_total;      /* seconds of all saves */
-    double eval_total;      /* seconds of all evaluations */
-    nami_exec_result last;  /* of the last step */
-    double valid_loss;      /* of the last evaluation; NaN: none */
-    nami_status log_status; /* rank 0: whether the logs can still be written */
-    double shown;           /* nami_now of the last progress line */
+    char *checkpoints;               /* directory */
+    char *parent;                    /* checkpoint this run started from; "" */
+    nami_ckpt_state found;           /* what it says; step 0 when there is none */
+    char begun[32];                  /* UTC */
+    int64_t step;                    /* done */
+    int64_t leg_from;                /* of it when this run entered the leg */
+    nami_leg_record past[NAMI_LEGS]; /* legs that ended */
+    int pasts;
+    bool warm;                 /* times so far are those of a beginning */
+    nami_exec_result *results; /* of a window */
+    int room;                  /* for so many */
+    int64_t saved;             /* step of the newest checkpoint, -1: none */
+    double slow_step;          /* seconds; of a window its mean */
+    double eval_seconds;       /* of the slowest evaluation so far */
+    double save_total;         /* seconds of all saves */
+    double eval_total;         /* seconds of all evaluations */
+    nami_exec_result last;     /* of the last step */
+    double valid_loss;         /* of the last evaluation; NaN: none */
+    nami_status log_status;    /* rank 0: whether the logs can still be written */
+    double shown;              /* nami_now of the last progress line */
 } nami_run;
 
 /* Directories, the checkpoint to resume, plan, data, executor, arrays, logs. Collective; agreed. */
@@ -42,9 +62,13 @@ void nami_run_take_down(nami_run *run); /* Collective. */
 /* Events of the run; on ranks other than 0 nothing happens. Local. A log that cannot be written shows in log_status. */
 void nami_run_tell_start(nami_run *run);
 void nami_run_tell_step(nami_run *run, const nami_meter_step *m);
+void nami_run_tell_switch(nami_run *run, double seconds);
 void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds);
 void nami_run_tell_checkpoint(nami_run *run, double seconds);
 void nami_run_tell_end(nami_run *run, const char *event, const char *reason);
+
+/* What the current leg was so far, and the simulator's prediction, freed with nami_prediction_free. Collective. */
+void nami_run_record(nami_run *run, nami_prediction *predicted, nami_leg_record *out);
 
 /* report.json and timeline.svg. `outcome`: "finished", "stopped". Collective. Status: NAMI_EENV, agreed. */
 nami_status nami_run_report(nami_run *run, const char *outcome);

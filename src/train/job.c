@@ -2,8 +2,11 @@
 /* job.c - build what a run is made of, and take it down. */
 #include "train/job.h"
 
-#include "base/log.h"
+#include <string.h>
+
+#include "base/memory.h"
 #include "base/rng.h"
+#include "train/move.h"
 
 int nami_job_position(const nami_job *job)
 {
@@ -20,45 +23,165 @@ static int ranks_of_node(const nami_job *job)
     return job->comm ? nami_comm_node_size(job->comm) : job->ranks;
 }
 
-/* The layout that the deck asks for. */
-static nami_status make_layout(nami_job *job, int64_t partials)
+/* The layout that a leg asks for. */
+static nami_status make_layout(const nami_job *job, nami_leg *leg, int64_t partials)
 {
     const nami_settings *s = job->settings;
+    const nami_pipeline_options *o = &leg->pipeline;
     nami_layout_request r = {.batch = s->train.batch,
-                             .microbatches = (int)s->pipeline.microbatches,
-                             .replicas = (int)s->pipeline.replicas,
+                             .microbatches = (int)o->microbatches,
+                             .replicas = (int)o->replicas,
                              .partials = (int)s->train.partials,
-                             .window = (int)s->pipeline.window,
+                             .window = (int)o->window,
                              .ranks = job->ranks,
-                             .cuts = s->pipeline.cuts.count,
-                             .cut = s->pipeline.cuts.item,
+                             .cuts = o->cuts.count,
+                             .cut = o->cuts.item,
                              .act = nami_settings_dtype(s),
-                             .recompute = s->pipeline.recompute};
-    NAMI_TRY(nami_recipe_from_options(&s->pipeline, job->ranks, &r.recipe));
+                             .recompute = o->recompute};
+    NAMI_TRY(nami_recipe_from_options(o, job->ranks, &r.recipe));
     if (r.partials == 0 && partials % r.replicas == 0 &&
         nami_recipe_flushes(&r.recipe) && r.recipe.split == NAMI_SPLIT_MICROBATCH)
         r.partials = (int)partials;
-    return nami_layout_make(&r, job->model, &job->layout);
+    return nami_layout_make(&r, job->model, &leg->layout);
 }
 
 /* Whether every position fits. */
-static nami_status check_memory(const nami_job *job)
+static nami_status check_memory(const nami_job *job, const nami_leg *leg)
 {
     char need[32], have[32];
-    for (int p = 0; p < job->layout.recipe.positions; p++)
-        if ((double)job->budget[p].total > job->limit)
+    for (int p = 0; p < leg->layout.recipe.positions; p++)
+        if ((double)leg->budget[p].total > job->limit)
             return nami_fail(
                 NAMI_EPLAN,
                 "position %d (blocks %d to %d) needs %s, but a rank may use %s "
                 "(run.memory); use more positions, recompute = yes, more "
                 "micro-batches or another schedule",
-                p, job->budget[p].first_block, job->budget[p].last_block,
-                nami_human_bytes((double)job->budget[p].total, need),
+                p, leg->budget[p].first_block, leg->budget[p].last_block,
+                nami_human_bytes((double)leg->budget[p].total, need),
                 nami_human_bytes(job->limit, have));
     return NAMI_OK;
 }
 
-static nami_status plan_alone(nami_job *job, int64_t partials)
+static nami_status plan_leg(const nami_job *job, nami_leg *leg, int64_t partials)
+{
+    NAMI_TRY(make_layout(job, leg, partials));
+    leg->budget = nami_calloc(NAMI_MEM_OTHER, (size_t)leg->layout.recipe.positions,
+                              sizeof *leg->budget);
+    NAMI_TRY(nami_layout_budget(&leg->layout, job->model, &job->settings->optim,
+                                job->backend, leg->budget));
+    return check_memory(job, leg);
+}
+
+/* Bytes of parameters and optimiser states of a position. */
+static double bytes_of_arrays(const nami_job *job, const nami_leg *leg, int position)
+{
+    return (double)leg->budget[position].parameters *
+           (1 + nami_optim_states(&job->settings->optim)) * sizeof(float);
+}
+
+/* What a rank needs while it hands over: its executor, the arrays that it owns in the old layout, and, of a device,
+ * their copy on the host. */
+static double bytes_of_handing(const nami_job *job, const nami_leg *held, int rank,
+                               const nami_leg *old)
+{
+    int position = nami_layout_position(&held->layout, rank);
+    double bytes = (double)held->budget[position].total;
+    if (!job->backend->host)
+        bytes += bytes_of_arrays(job, held, position);
+    if (nami_layout_replica(&old->layout, rank) == 0)
+        bytes += bytes_of_arrays(job, old, nami_layout_position(&old->layout, rank));
+    return bytes;
+}
+
+/* Whether the switch from one leg to the next fits: the old executor goes before the new one comes. */
+static nami_status check_switch(const nami_job *job, const nami_leg *old)
+{
+    char need[32], have[32];
+    for (int r = 0; r < job->ranks; r++) {
+        double before = bytes_of_handing(job, old, r, old);
+        double after = bytes_of_handing(job, old + 1, r, old);
+        double most = before > after ? before : after;
+        if (most > job->limit)
+            return nami_fail(NAMI_EPLAN,
+                             "rank %d needs %s while the layout changes (its share of "
+                             "the %s layout, and what it hands over), but may use %s "
+                             "(run.memory)",
+                             r, nami_human_bytes(most, need),
+                             before > after ? "old" : "new",
+                             nami_human_bytes(job->limit, have));
+    }
+    return NAMI_OK;
+}
+
+/* The same status, the section of the leg before the sentence. */
+static nami_status name_leg(nami_status status, int number)
+{
+    if (status == NAMI_OK || number == 0)
+        return status;
+    char *sentence = nami_strdup(nami_fail_text());
+    nami_fail_clear();
+    nami_fail(status, "%s: %s", nami_leg_name(number), sentence);
+    nami_free(sentence);
+    return status;
+}
+
+static nami_status plan_legs(nami_job *job, int64_t partials)
+{
+    for (int i = job->current; i < job->legs; i++) {
+        nami_leg *leg = &job->leg[i];
+        nami_status status = plan_leg(job, leg, partials);
+        if (status == NAMI_OK && i > job->current)
+            status = check_switch(job, leg - 1);
+        NAMI_TRY(name_leg(status, i));
+        partials = leg->layout.partials; /* as a restart would find it */
+    }
+    return NAMI_OK;
+}
+
+/* Take over what was planned for the current leg. */
+static void enter(nami_job *job)
+{
+    nami_leg *leg = &job->leg[job->current];
+    job->layout = leg->layout;
+    job->budget = leg->budget;
+    leg->layout = (nami_layout){0};
+    leg->budget = NULL;
+}
+
+static nami_status agree(const nami_job *job, nami_status status)
+{
+    return job->comm ? nami_agree(job->comm, status) : status;
+}
+
+nami_status nami_job_layouts(nami_job *job, int64_t partials)
+{
+    nami_status status = plan_legs(job, partials);
+    enter(job);
+    return agree(job, status);
+}
+
+bool nami_job_advance(nami_job *job)
+{
+    if (job->current + 1 >= job->legs || !job->leg[job->current + 1].budget)
+        return false;
+    nami_layout_free(&job->layout);
+    nami_free(job->budget);
+    job->current++;
+    enter(job);
+    return true;
+}
+
+const nami_pipeline_options *nami_job_pipeline(const nami_job *job)
+{
+    return &job->leg[job->current].pipeline;
+}
+
+int64_t nami_job_leg_end(const nami_job *job)
+{
+    return job->current + 1 < job->legs ? job->leg[job->current + 1].first : INT64_MAX;
+}
+
+static nami_status open_alone(nami_job *job)
 {
     const nami_settings *s = job->settings;
     NAMI_TRY(nami_model_new(&s->model, s->train.dropout, &job->model));
@@ -68,16 +191,11 @@ static nami_status plan_alone(nami_job *job, int64_t partials)
         .number = job->comm ? (uint64_t)nami_comm_rank(job->comm) : 0,
         .emu = &s->emu};
     NAMI_TRY(nami_backend_open_with(nami_settings_backend(s), &config, &job->backend));
-    NAMI_TRY(make_layout(job, partials));
-    job->budget = nami_calloc(NAMI_MEM_OTHER, (size_t)job->layout.recipe.positions,
-                              sizeof *job->budget);
-    NAMI_TRY(nami_layout_budget(&job->layout, job->model, &s->optim, job->backend,
-                                job->budget));
-    return check_memory(job);
+    return nami_legs_make(&s->pipeline, s->change, job->leg, &job->legs);
 }
 
-nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *settings,
-                          int ranks, int64_t partials)
+nami_status nami_job_open(nami_job *job, nami_comm *c, const nami_settings *settings,
+                          int ranks)
 {
     job->comm = c;
     job->settings = settings;
@@ -89,8 +207,23 @@ nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *sett
                      ? settings->run.memory * 1073741824.0
                      : nami_node_memory() / (double)ranks_of_node(job);
     job->key = nami_mix((uint64_t)settings->train.seed, nami_hash_name("data"));
-    nami_status status = plan_alone(job, partials);
-    return c ? nami_agree(c, status) : status;
+    return agree(job, open_alone(job));
+}
+
+nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *settings,
+                          int ranks, int64_t partials)
+{
+    NAMI_TRY(nami_job_open(job, c, settings, ranks));
+    return nami_job_layouts(job, partials);
+}
+
+nami_status nami_job_place(nami_job *job, int64_t step, int64_t sample)
+{
+    nami_leg_place p = {.epoch = nami_job_epoch(job),
+                        .batch = job->settings->train.batch,
+                        .step = step,
+                        .sample = sample};
+    return agree(job, nami_legs_place(job->leg, job->legs, &p, &job->current));
 }
 
 /* Keys of images say nothing to a model of tokens. */
@@ -106,7 +239,8 @@ static nami_status check_keys(const nami_data_options *o)
 nami_status nami_job_data(nami_job *job)
 {
     const nami_settings *s = job->settings;
-    int64_t time = job->layout.time, vocabulary = job->model->options.vocabulary;
+    int64_t time = job->model->options.context,
+            vocabulary = job->model->options.vocabulary;
     if (nami_model_made_up(&s->model)) {
         if (s->data.train[0] || s->data.valid[0])
             return nami_fail(
@@ -141,10 +275,9 @@ static int spans_of(const nami_job *job)
     return 2 * (int)job->layout.train.list[nami_job_position(job)].count + 64;
 }
 
-nami_status nami_job_start(nami_job *job)
+static nami_status start_executor(nami_job *job)
 {
     const nami_settings *s = job->settings;
-    nami_prof_open(&job->prof, spans_of(job));
     nami_exec_config config = {.comm = job->comm,
                                .backend = job->backend,
                                .model = job->model,
@@ -154,6 +287,39 @@ nami_status nami_job_start(nami_job *job)
                                .stall_seconds = s->run.stall_seconds,
                                .prof = &job->prof};
     return nami_agree(job->comm, nami_exec_new(&config, &job->exec));
+}
+
+nami_status nami_job_start(nami_job *job)
+{
+    nami_prof_open(&job->prof, spans_of(job));
+    return start_executor(job);
+}
+
+/* Room for the spans of the current leg; times and counts stay. */
+static void resize_prof(nami_job *job)
+{
+    nami_prof before = job->prof;
+    nami_prof_close(&job->prof);
+    nami_prof_open(&job->prof, spans_of(job));
+    memcpy(job->prof.seconds, before.seconds, sizeof before.seconds);
+    memcpy(job->prof.count, before.count, sizeof before.count);
+    job->prof.flops = before.flops;
+}
+
+nami_status nami_job_switch(nami_job *job)
+{
+    nami_cargo cargo;
+    int states = 1 + nami_optim_states(&job->settings->optim);
+    nami_cargo_take(job->exec, job->model, states, &cargo);
+    nami_exec_free(job->exec);
+    job->exec = NULL;
+    NAMI_CHECK(nami_job_advance(job));
+    resize_prof(job);
+    nami_status status = start_executor(job);
+    if (status == NAMI_OK)
+        nami_cargo_give(&cargo, job->comm, job->exec, job->settings->run.stall_seconds);
+    nami_cargo_free(&cargo);
+    return status;
 }
 
 void nami_job_close(nami_job *job)
@@ -167,6 +333,7 @@ void nami_job_close(nami_job *job)
     nami_data_close(job->train);
     nami_free(job->budget);
     nami_layout_free(&job->layout);
+    nami_legs_free(job->leg);
     if (job->backend)
         nami_backend_close(job->backend);
     if (job->model)

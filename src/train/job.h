@@ -5,6 +5,7 @@
 
 #include "data/images.h"
 #include "exec/exec.h"
+#include "train/leg.h"
 #include "train/options.h"
 
 typedef struct nami_job {
@@ -14,8 +15,10 @@ typedef struct nami_job {
     int threads; /* of this rank */
     nami_model *model;
     nami_backend *backend;
-    nami_layout layout;
-    nami_budget *budget;                      /* [positions] */
+    nami_leg leg[NAMI_LEGS];
+    int legs, current;
+    nami_layout layout;                       /* of the current leg */
+    nami_budget *budget;                      /* [positions]; likewise */
     double limit;                             /* bytes one rank may use */
     nami_data *train, *valid;                 /* of tokens; NULL: none */
     nami_images *train_images, *valid_images; /* of images; NULL: none */
@@ -27,16 +30,37 @@ typedef struct nami_job {
         from_sample; /* where this run starts: steps done, training samples used */
 } nami_job;
 
-/* Model, backend, layout and memory budget of `settings` on `ranks` ranks.
+/* Model, backend and legs of `settings` on `ranks` ranks.
  *
- * Collective on c; c NULL: this process alone (nami plan). `partials` of the checkpoint, 0 when there is none.
- * `job` is zeroed on entry and freed with nami_job_close, also after a failure.
- * Status: NAMI_EINPUT, NAMI_EPLAN (divisibility, or memory with position and numbers), NAMI_EENV. */
-nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *settings,
-                          int ranks, int64_t partials);
+ * Collective on c; c NULL: this process alone (nami plan).
+ * `job` is zeroed on entry and freed with nami_job_close, also after a failure. Status: NAMI_EINPUT, NAMI_EENV. */
+nami_status nami_job_open(nami_job *job, nami_comm *c, const nami_settings *settings,
+                          int ranks);
 
 /* Open the data sets. Collective. Status: NAMI_EINPUT. */
 nami_status nami_job_data(nami_job *job);
+
+/* Find the current leg after `step` steps and `sample` samples; needs the data. Collective. Status: NAMI_EINPUT. */
+nami_status nami_job_place(nami_job *job, int64_t step, int64_t sample);
+
+/* Layout and memory budget of the current leg and those behind it; `partials` of the checkpoint, 0 when there is none.
+ * Collective. Status: NAMI_EINPUT, NAMI_EPLAN (divisibility, or memory with position and numbers; also of a switch),
+ * NAMI_EENV. */
+nami_status nami_job_layouts(nami_job *job, int64_t partials);
+
+/* nami_job_open and nami_job_layouts, from the first leg on. Collective. */
+nami_status nami_job_plan(nami_job *job, nami_comm *c, const nami_settings *settings,
+                          int ranks, int64_t partials);
+
+/* What [pipeline] is in the current leg. Local. */
+const nami_pipeline_options *nami_job_pipeline(const nami_job *job);
+
+/* Go to the layout and budget of the next leg; false when there is none that was planned. Local. */
+bool nami_job_advance(nami_job *job);
+
+/* Begin the next leg: take the executor down, build the next one, and hand over parameters and optimiser states.
+ * Collective. Status: as nami_job_start. */
+nami_status nami_job_switch(nami_job *job);
 
 /* What tells the training set from others: for checkpoints. Local. */
 const char *nami_job_identity(const nami_job *job);
@@ -47,8 +71,19 @@ nami_status nami_job_start(nami_job *job);
 /* Collective when the executor was started. */
 void nami_job_close(nami_job *job);
 
+/* Steps done when the current leg ends; INT64_MAX of the last one. Local. */
+int64_t nami_job_leg_end(const nami_job *job);
+
+/* Steps from `step` (done) to the next drain that the layout itself asks for: 1 with a flush. Local. */
+int64_t nami_job_window(const nami_job *job, int64_t step);
+
 /* One training step, 0-based. Collective. Statuses of nami_exec_step. */
 nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out);
+
+/* `count` training steps between two drains, `step` (0-based) first; out [count]. Collective. Statuses of
+ * nami_exec_window. */
+nami_status nami_job_steps(nami_job *job, int64_t step, int count,
+                           nami_exec_result *out);
 
 /* Mean loss on data.valid over `batches` batches spread evenly over the set, 0 = all of it, with dropout off; a last
  * incomplete batch as data.last_batch says. Collective. Status: NAMI_ENUMERIC when it is not finite. */

@@ -104,11 +104,30 @@ static double sum_over_ranks(nami_comm *c, double own)
     return sum;
 }
 
-void nami_meter_open(nami_meter *m, nami_job *job)
+/* Tables for the stages of the layout. */
+static void make_tables(nami_meter *m, const nami_job *job)
 {
     size_t cells = 3 * (size_t)nami_layout_stages(&job->layout);
-    *m = (nami_meter){.stage = nami_calloc(NAMI_MEM_OTHER, cells, sizeof(double)),
-                      .stages = nami_calloc(NAMI_MEM_OTHER, cells, sizeof(double))};
+    m->stage = nami_calloc(NAMI_MEM_OTHER, cells, sizeof(double));
+    m->stages = nami_calloc(NAMI_MEM_OTHER, cells, sizeof(double));
+}
+
+void nami_meter_turn(nami_meter *m, nami_job *job)
+{
+    nami_meter before = *m;
+    nami_meter_close(m);
+    m->peak = before.peak;
+    m->offset = before.offset;
+    m->flops_before = before.flops_before;
+    make_tables(m, job);
+    m->hop = measure_hop(job);
+    nami_comm_barrier(job->comm);
+}
+
+void nami_meter_open(nami_meter *m, nami_job *job)
+{
+    *m = (nami_meter){0};
+    make_tables(m, job);
     m->offset = measure_offset(job->comm);
     m->hop = measure_hop(job);
     nami_comm_barrier(job->comm);
@@ -145,10 +164,11 @@ static packet own_packet(nami_meter *m, const nami_prof *prof, bool steady)
     return p;
 }
 
-static void join(const packet *all, int ranks, double peak, nami_meter_step *out)
+static void join(const packet *all, int ranks, int count, double peak,
+                 nami_meter_step *out)
 {
     double first = INFINITY, last = -INFINITY, busy = 0;
-    *out = (nami_meter_step){.seconds = all[0].seconds};
+    *out = (nami_meter_step){.count = count, .seconds = all[0].seconds / count};
     for (int r = 0; r < ranks; r++) {
         out->wishes |= (int)all[r].wishes;
         out->flops += all[r].flops;
@@ -159,28 +179,28 @@ static void join(const packet *all, int ranks, double peak, nami_meter_step *out
     out->makespan = last - first;
     out->idle = ranks * out->makespan - busy;
     out->bubble = out->idle / (ranks * out->makespan);
-    out->share = out->flops / (out->seconds * peak);
+    out->share = out->flops / (all[0].seconds * peak);
 }
 
-void nami_meter_end(nami_meter *m, nami_job *job, double start, int wishes, bool steady,
-                    int64_t tokens, nami_meter_step *out)
+void nami_meter_end(nami_meter *m, nami_job *job, const nami_meter_window *w,
+                    nami_meter_step *out)
 {
     int ranks = nami_comm_size(job->comm);
-    packet own = own_packet(m, &job->prof, steady);
+    packet own = own_packet(m, &job->prof, w->steady);
     packet *all = nami_calloc(NAMI_MEM_OTHER, (size_t)ranks, sizeof *all);
-    own.wishes = wishes;
-    own.seconds = nami_now() - start;
+    own.wishes = w->wishes;
+    own.seconds = nami_now() - w->start;
     nami_comm_gather(job->comm, &own, sizeof own, all);
-    join(all, ranks, m->peak, out);
+    join(all, ranks, w->count, m->peak, out);
     nami_free(all);
-    if (!steady)
+    if (!w->steady)
         return;
-    m->steps++;
-    m->seconds += out->seconds;
+    m->steps += w->count;
+    m->seconds += out->seconds * w->count;
     m->makespan += out->makespan;
     m->idle += out->idle;
     m->flops += out->flops;
-    m->tokens += tokens;
+    m->tokens += w->tokens;
 }
 
 /* Mean times of every stage over the ranks that ran it, of all slices of a micro-batch, into mean[3][stages]. */

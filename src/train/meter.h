@@ -10,11 +10,12 @@
 #include "sim/sim.h"
 #include "train/job.h"
 
-/* One step, the same on every rank. */
+/* One window (with a flush: one step), the same on every rank. */
 typedef struct nami_meter_step {
     int wishes;      /* of all ranks, joined */
-    double seconds;  /* of rank 0 */
-    double makespan; /* seconds */
+    int count;       /* steps */
+    double seconds;  /* of rank 0, a step */
+    double makespan; /* seconds, of the window */
     double idle;     /* rank-seconds inside the makespan */
     double bubble;   /* idle / (ranks * makespan) */
     double flops;    /* of all ranks */
@@ -29,7 +30,7 @@ typedef struct nami_meter {
         step_hop; /* the same between actions of the last recorded step, see gap.h; 0: unknown */
     double offset; /* of this rank's clock to rank 0's, seconds */
     double flops_before;
-    int64_t steps; /* measured: all but the first of a run */
+    int64_t steps; /* measured: all but those of the first window of a leg */
     double seconds, makespan, idle, flops;
     int64_t tokens;
     double *stage;  /* [stages][3] seconds of F, B or BI, BW on this rank */
@@ -40,10 +41,21 @@ typedef struct nami_meter {
 void nami_meter_open(nami_meter *m, nami_job *job);
 void nami_meter_close(nami_meter *m);
 
-/* End of a training step that began at `start`: exchange and join what the ranks have to say.
- * `steady`: count it in the sums. Collective. */
-void nami_meter_end(nami_meter *m, nami_job *job, double start, int wishes, bool steady,
-                    int64_t tokens, nami_meter_step *out);
+/* The layout of the job is another one now: measure the hop, begin the sums anew. Collective. */
+void nami_meter_turn(nami_meter *m, nami_job *job);
+
+/* What the steps of a window were. */
+typedef struct nami_meter_window {
+    double start; /* nami_now */
+    int wishes;   /* of this rank */
+    bool steady;  /* count it in the sums */
+    int count;    /* steps */
+    int64_t tokens;
+} nami_meter_window;
+
+/* End of a window: exchange and join what the ranks have to say. Collective. */
+void nami_meter_end(nami_meter *m, nami_job *job, const nami_meter_window *w,
+                    nami_meter_step *out);
 
 /* What the simulator predicts from the measured times of the stages and the hop, that of the step where it is known;
  * bubble NaN before a steady step. Collective; `out` is freed with nami_prediction_free. */

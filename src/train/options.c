@@ -184,6 +184,7 @@ const nami_option_table *const nami_settings_tables[NAMI_SETTINGS_PARTS] = {
     &nami_model_option_table, &nami_pipeline_table,     &nami_data_option_table,
     &nami_train_option_table, &nami_optim_option_table, &nami_ckpt_option_table,
     &nami_run_option_table,   &nami_emu_option_table,   &nami_plan_option_table,
+    &nami_switch_tables[0],   &nami_switch_tables[1],
 };
 
 void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS])
@@ -197,6 +198,8 @@ void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS])
     object[6] = &s->run;
     object[7] = &s->emu;
     object[8] = &s->plan;
+    for (int i = 0; i < NAMI_SWITCHES; i++)
+        object[9 + i] = &s->change[i];
 }
 
 /* The vocabulary of the training set. */

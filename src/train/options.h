@@ -10,6 +10,7 @@
 #include "exec/layout.h"
 #include "plan/options.h"
 #include "sched/options.h"
+#include "train/switch.h"
 
 /* [train] of the deck, without what optim/ owns. */
 typedef struct nami_train_options {
@@ -46,9 +47,10 @@ typedef struct nami_settings {
     nami_run_options run;
     nami_emu_options emu;
     nami_plan_options plan;
+    nami_switch_options change[NAMI_SWITCHES];
 } nami_settings;
 
-enum { NAMI_SETTINGS_PARTS = 9 };
+enum { NAMI_SETTINGS_PARTS = 9 + NAMI_SWITCHES };
 
 /* The tables in the order of the echoed deck. */
 extern const nami_option_table *const nami_settings_tables[NAMI_SETTINGS_PARTS];

@@ -101,17 +101,45 @@ static void add_gaps(nami_text *t, const nami_run *run, const nami_timeline *mea
     nami_text_add(t, "\n  ]");
 }
 
-static void add_rates(nami_text *t, const nami_run *run, double predicted)
+void nami_run_record(nami_run *run, nami_prediction *predicted, nami_leg_record *out)
+{
+    const nami_meter *m = &run->meter;
+    const nami_layout *l = &run->job.layout;
+    double n = (double)m->steps;
+    nami_meter_predict(m, &run->job, predicted);
+    *out = (nami_leg_record){.leg = run->job.current,
+                             .first = run->leg_from + 1,
+                             .last = run->step,
+                             .steady = m->steps,
+                             .positions = l->recipe.positions,
+                             .replicas = l->replicas,
+                             .stages = nami_layout_stages(l),
+                             .seconds = NAN,
+                             .tokens = NAN,
+                             .bubble = NAN,
+                             .predicted = predicted->bubble,
+                             .span = {NAN, NAN}};
+    if (m->steps == 0)
+        return;
+    out->seconds = m->seconds / n;
+    out->tokens = (double)m->tokens / m->seconds;
+    out->bubble = m->idle / (m->makespan * run->job.ranks);
+    out->span[0] = m->makespan / n;
+    out->span[1] = predicted->makespan / l->window;
+}
+
+static void add_rates(nami_text *t, const nami_run *run, const nami_leg_record *now)
 {
     const nami_meter *m = &run->meter;
     int64_t n = m->steps;
     nami_event_whole(t, "steady_steps", n);
-    nami_event_number(t, "step_seconds", n ? m->seconds / (double)n : NAN);
-    nami_event_number(t, "tokens_per_second", n ? (double)m->tokens / m->seconds : NAN);
+    nami_event_number(t, "step_seconds", now->seconds);
+    nami_event_number(t, "tokens_per_second", now->tokens);
     nami_text_add(t, "\n ");
-    nami_event_number(t, "bubble_measured",
-                      n ? m->idle / (m->makespan * run->job.ranks) : NAN);
-    nami_event_number(t, "bubble_predicted", predicted);
+    nami_event_number(t, "bubble_measured", now->bubble);
+    nami_event_number(t, "bubble_predicted", now->predicted);
+    nami_event_number(t, "span_seconds_measured", now->span[0]);
+    nami_event_number(t, "span_seconds_predicted", now->span[1]);
     nami_event_number(t, "hop_seconds", m->hop);
     nami_event_number(t, "hop_step_seconds", m->step_hop);
     nami_text_add(t, "\n ");
@@ -126,7 +154,7 @@ static void add_layout(nami_text *t, const nami_run *run)
 {
     const nami_layout *l = &run->job.layout;
     nami_text_add(t, ",\n  \"layout\":{\"schedule\":");
-    nami_text_json(t, run->settings->pipeline.schedule);
+    nami_text_json(t, nami_job_pipeline(&run->job)->schedule);
     nami_event_whole(t, "positions", l->recipe.positions);
     nami_event_whole(t, "replicas", l->replicas);
     nami_event_whole(t, "partials", l->partials);
@@ -137,6 +165,47 @@ static void add_layout(nami_text *t, const nami_run *run)
     for (int s = 0; s < nami_layout_stages(l); s++)
         nami_text_add(t, "%s%d", s ? "," : "", l->cut[s]);
     nami_text_add(t, "]}");
+}
+
+/* ,"key":{"measured":..,"predicted":..} */
+static void add_pair(nami_text *t, const char *key, double measured, double predicted)
+{
+    nami_text_add(t, ",\"%s\":{\"measured\":", key);
+    nami_text_number(t, measured);
+    nami_event_number(t, "predicted", predicted);
+    nami_text_add(t, "}");
+}
+
+static void add_leg(nami_text *t, const nami_run *run, const nami_leg_record *r)
+{
+    nami_text_add(t, "{\"schedule\":");
+    nami_text_json(t, run->job.leg[r->leg].pipeline.schedule);
+    nami_event_text(t, "section", nami_leg_name(r->leg));
+    nami_event_whole(t, "first_step", r->first);
+    nami_event_whole(t, "last_step", r->last);
+    nami_event_whole(t, "positions", r->positions);
+    nami_event_whole(t, "replicas", r->replicas);
+    nami_event_whole(t, "stages", r->stages);
+    nami_event_whole(t, "measured_steps", r->steady);
+    nami_event_number(t, "mean_step_seconds", r->seconds);
+    nami_event_number(t, "mean_tokens_per_second", r->tokens);
+    add_pair(t, "bubble", r->bubble, r->predicted);
+    add_pair(t, "span_seconds", r->span[0], r->span[1]);
+    nami_text_add(t, "}");
+}
+
+/* Which layout ran which steps of this run. */
+static void add_legs(nami_text *t, const nami_run *run, const nami_leg_record *now)
+{
+    nami_text_add(t, ",\n  \"legs\":[");
+    for (int i = 0; i < run->pasts; i++) {
+        nami_text_add(t, "\n    ");
+        add_leg(t, run, &run->past[i]);
+        nami_text_add(t, ",");
+    }
+    nami_text_add(t, "\n    ");
+    add_leg(t, run, now);
+    nami_text_add(t, "\n  ]");
 }
 
 static void add_hosts(nami_text *t, const nami_comm_place *place, int ranks)
@@ -168,9 +237,17 @@ static void add_provenance(nami_text *t, const nami_run *run)
     nami_event_whole(t, "seed", run->settings->train.seed);
 }
 
+/* What all ranks have to say, on rank 0. */
+typedef struct findings {
+    const rank_report *all;
+    const nami_comm_place *place;
+    nami_leg_record now; /* of the current leg */
+    nami_prediction predicted;
+    nami_timeline timeline;
+} findings;
+
 static void compose(nami_text *t, const nami_run *run, const char *outcome,
-                    const rank_report *all, const nami_comm_place *place,
-                    const nami_prediction *predicted, const nami_timeline *timeline)
+                    const findings *f)
 {
     int ranks = run->job.ranks;
     nami_text_add(t, "{\"outcome\":");
@@ -182,12 +259,13 @@ static void compose(nami_text *t, const nami_run *run, const char *outcome,
     nami_event_whole(t, "parameters", nami_model_count(run->job.model));
     nami_event_whole(t, "ranks", ranks);
     nami_text_add(t, "\n ");
-    add_rates(t, run, predicted->bubble);
-    add_gaps(t, run, timeline, predicted);
-    add_memory(t, &run->job, all);
-    add_phases(t, all, ranks);
+    add_rates(t, run, &f->now);
+    add_gaps(t, run, &f->timeline, &f->predicted);
+    add_memory(t, &run->job, f->all);
+    add_phases(t, f->all, ranks);
     add_layout(t, run);
-    add_hosts(t, place, ranks);
+    add_legs(t, run, &f->now);
+    add_hosts(t, f->place, ranks);
     nami_text_add(t, "\n ");
     add_provenance(t, run);
     nami_text_add(t, "}\n");
@@ -218,24 +296,22 @@ static nami_status write_timeline(nami_run *run, const nami_timeline *timeline)
     nami_text svg = {0};
     char title[160];
     snprintf(title, sizeof title, "%.80s, measured: step %lld on %d ranks",
-             run->settings->pipeline.schedule, (long long)run->step, run->job.ranks);
+             nami_job_pipeline(&run->job)->schedule, (long long)run->step,
+             run->job.ranks);
     nami_timeline_svg(timeline, title, "s", &svg);
     nami_status status = nami_run_write(run, "timeline.svg", &svg);
     nami_text_free(&svg);
     return status;
 }
 
-static nami_status write_all(nami_run *run, const char *outcome, const rank_report *all,
-                             const nami_comm_place *place,
-                             const nami_prediction *predicted,
-                             const nami_timeline *timeline)
+static nami_status write_all(nami_run *run, const char *outcome, const findings *f)
 {
     nami_text text = {0};
-    compose(&text, run, outcome, all, place, predicted, timeline);
+    compose(&text, run, outcome, f);
     nami_status status = nami_run_write(run, "report.json", &text);
     nami_text_free(&text);
     if (status == NAMI_OK)
-        status = write_timeline(run, timeline);
+        status = write_timeline(run, &f->timeline);
     return status;
 }
 
@@ -246,19 +322,18 @@ nami_status nami_run_report(nami_run *run, const char *outcome)
                        .resident_bytes = (double)nami_memory_resident_peak()};
     rank_report *all = nami_calloc(NAMI_MEM_OTHER, ranks, sizeof *all);
     nami_comm_place *place = nami_calloc(NAMI_MEM_OTHER, ranks, sizeof *place);
-    nami_timeline timeline = {0};
-    nami_prediction predicted;
+    findings f = {.all = all, .place = place};
     memcpy(own.seconds, run->job.prof.seconds, sizeof own.seconds);
     nami_comm_phase(run->comm, "writing the report", run->settings->run.stall_seconds);
     nami_comm_gather(run->comm, &own, sizeof own, all);
     nami_comm_places(run->comm, place);
-    nami_meter_timeline(&run->meter, &run->job, &timeline);
-    nami_meter_predict(&run->meter, &run->job, &predicted);
+    nami_meter_timeline(&run->meter, &run->job, &f.timeline);
+    nami_run_record(run, &f.predicted, &f.now);
     nami_status status = NAMI_OK;
     if (nami_run_leads(run))
-        status = write_all(run, outcome, all, place, &predicted, &timeline);
-    nami_prediction_free(&predicted);
-    nami_timeline_free(&timeline);
+        status = write_all(run, outcome, &f);
+    nami_prediction_free(&f.predicted);
+    nami_timeline_free(&f.timeline);
     nami_free(place);
     nami_free(all);
     return nami_agree(run->comm, status);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "train/inner.h"
 #include "train/state.h"
 
@@ -13,7 +14,7 @@ static nami_status evaluate(nami_run *run, int64_t batches)
 {
     nami_exec_result result;
     double start = nami_now();
-    if (!run->job.valid)
+    if (nami_job_validation(&run->job) == 0)
         return NAMI_OK;
     nami_prof training = run->job.prof; /* its times are those of training */
     run->job.prof.record = false;
@@ -55,27 +56,100 @@ static nami_status save(nami_run *run)
     return NAMI_OK;
 }
 
-/* One step and what all ranks wish after it. */
-static nami_status step(nami_run *run, int *wishes)
+/* The smaller of `left` and the steps from `step` to the next multiple of `every`. */
+static int64_t nearer(int64_t left, int64_t step, int64_t every)
 {
-    bool steady = run->step > run->job.from_step;
-    nami_meter_step m;
-    double start = nami_now();
-    int own = run->log_status == NAMI_OK ? 0 : NAMI_WISH_FAILED;
+    int64_t due = every > 0 ? every - step % every : left;
+    return due < left ? due : left;
+}
+
+/* Steps until the next drain. They depend on the deck alone, so a run that is stopped and resumed goes the same way. */
+static int next_window(const nami_run *run)
+{
+    const nami_settings *s = run->settings;
+    int64_t left = nami_job_window(&run->job, run->step);
+    left = nearer(left, run->step, s->train.eval_every);
+    left = nearer(left, run->step, s->ckpt.every);
+    if (left > s->train.steps - run->step)
+        left = s->train.steps - run->step;
+    int64_t leg = nami_job_leg_end(&run->job) - run->step;
+    return (int)(leg > 0 && leg < left ? leg : left);
+}
+
+/* Seconds that a window may take: without a flush it fills and drains. */
+static double expect(const nami_run *run, int count)
+{
+    const nami_layout *l = &run->job.layout;
+    int more = nami_recipe_flushes(&l->recipe) ? 0 : nami_layout_stages(l);
+    return run->slow_step * (count + more);
+}
+
+/* Carry out `count` steps, results into run->results. */
+static nami_status train(nami_run *run, int count)
+{
+    if (count > run->room) {
+        run->results = nami_realloc(NAMI_MEM_OTHER, run->results,
+                                    (size_t)count * sizeof *run->results);
+        run->room = count;
+    }
     nami_comm_phase(run->comm, "training", run->settings->run.stall_seconds);
+    nami_comm_extend(run->comm, count > 1 ? expect(run, count) : 0);
+    nami_status status = nami_agree(
+        run->comm, nami_job_steps(&run->job, run->step, count, run->results));
+    nami_comm_extend(run->comm, 0);
+    return status;
+}
+
+/* Count and tell the steps of a window. */
+static void tell_steps(nami_run *run, const nami_meter_step *m)
+{
+    for (int i = 0; i < m->count; i++) {
+        run->step++;
+        run->last = run->results[i];
+        nami_run_tell_step(run, m);
+    }
+}
+
+/* One window and what all ranks wish after it. */
+static nami_status window(nami_run *run, int *wishes)
+{
+    nami_meter_step m;
+    nami_meter_window w = {.start = nami_now(),
+                           .wishes = run->log_status == NAMI_OK ? 0 : NAMI_WISH_FAILED,
+                           .steady = run->step > run->leg_from,
+                           .count = next_window(run)};
     run->job.prof.record = true;
-    if (run->step == run->job.from_step + 1)
-        nami_prof_reset(&run->job.prof); /* the first step warms up */
+    if (run->warm && run->step > run->job.from_step) {
+        nami_prof_reset(&run->job.prof); /* the first steps warm up */
+        run->warm = false;
+    }
     run->meter.flops_before = run->job.prof.flops;
-    NAMI_TRY(nami_agree(run->comm, nami_job_step(&run->job, run->step, &run->last)));
-    run->step++;
-    own |= nami_stop_poll(&run->clock,
-                          nami_run_leads(run) ? run->settings->run.directory : NULL);
-    nami_meter_end(&run->meter, &run->job, start, own, steady, run->last.tokens, &m);
+    NAMI_TRY(train(run, w.count));
+    for (int i = 0; i < w.count; i++)
+        w.tokens += run->results[i].tokens;
+    w.wishes |= nami_stop_poll(
+        &run->clock, nami_run_leads(run) ? run->settings->run.directory : NULL);
+    nami_meter_end(&run->meter, &run->job, &w, &m);
     run->slow_step = fmax(m.seconds, 0.9 * run->slow_step);
-    run->clock.step_seconds = run->slow_step + run->eval_seconds;
+    tell_steps(run, &m);
+    run->clock.step_seconds = expect(run, next_window(run)) + run->eval_seconds;
     *wishes = m.wishes;
-    nami_run_tell_step(run, &m);
+    return NAMI_OK;
+}
+
+/* Go on with the next layout. */
+static nami_status change_layout(nami_run *run)
+{
+    double start = nami_now();
+    nami_prediction predicted;
+    nami_comm_phase(run->comm, "changing the layout", run->settings->run.stall_seconds);
+    nami_run_record(run, &predicted, &run->past[run->pasts++]);
+    nami_prediction_free(&predicted);
+    NAMI_TRY(nami_job_switch(&run->job));
+    run->leg_from = run->step;
+    run->slow_step = 0;
+    nami_meter_turn(&run->meter, &run->job);
+    nami_run_tell_switch(run, nami_comm_max(run->comm, nami_now() - start));
     return NAMI_OK;
 }
 
@@ -84,8 +158,8 @@ static bool is_due(int64_t step, int64_t every)
     return every > 0 && step % every == 0;
 }
 
-/* What follows a step. */
-static nami_status after_step(nami_run *run, int wishes)
+/* What follows a drain. */
+static nami_status after_window(nami_run *run, int wishes)
 {
     const nami_settings *s = run->settings;
     bool last = run->step == s->train.steps;
@@ -107,8 +181,8 @@ static nami_status loop(nami_run *run)
 {
     int wishes = 0;
     while (run->step < run->settings->train.steps) {
-        NAMI_TRY(step(run, &wishes));
-        NAMI_TRY(after_step(run, wishes));
+        NAMI_TRY(window(run, &wishes));
+        NAMI_TRY(after_window(run, wishes));
         if ((wishes & NAMI_WISH_END) && run->step < run->settings->train.steps) {
             NAMI_TRY(nami_run_report(run, "stopped"));
             nami_run_tell_end(run, "stop", nami_stop_reason(wishes));
@@ -120,6 +194,9 @@ static nami_status loop(nami_run *run)
                     (long long)run->step, (long long)run->settings->train.steps,
                     nami_stop_reason(wishes)));
         }
+        if (run->step == nami_job_leg_end(&run->job) &&
+            run->step < run->settings->train.steps)
+            NAMI_TRY(change_layout(run));
     }
     NAMI_TRY(nami_run_report(run, "finished"));
     nami_run_tell_end(run, "end", "");
@@ -128,8 +205,10 @@ static nami_status loop(nami_run *run)
 
 nami_status nami_train_run(const nami_run_request *request)
 {
-    nami_run run = {
-        .request = request, .comm = request->comm, .settings = request->settings};
+    nami_run run = {.request = request,
+                    .comm = request->comm,
+                    .settings = request->settings,
+                    .warm = true};
     nami_stop_watch();
     nami_status status = nami_run_set_up(&run);
     if (status == NAMI_OK) {

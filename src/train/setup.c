@@ -184,10 +184,12 @@ nami_status nami_run_set_up(nami_run *run)
     run->saved = -1;
     run->valid_loss = NAN;
     NAMI_TRY(look_for_checkpoint(run));
-    run->step = run->found.step;
-    NAMI_TRY(nami_job_plan(&run->job, run->comm, run->settings,
-                           nami_comm_size(run->comm), run->found.partials));
+    run->step = run->leg_from = run->found.step;
+    NAMI_TRY(
+        nami_job_open(&run->job, run->comm, run->settings, nami_comm_size(run->comm)));
     NAMI_TRY(open_data(run));
+    NAMI_TRY(nami_job_place(&run->job, run->step, run->found.sample));
+    NAMI_TRY(nami_job_layouts(&run->job, run->found.partials));
     NAMI_TRY(nami_agree(run->comm, nami_run_leads(run) ? open_logs(run) : NAMI_OK));
     NAMI_TRY(start_executor(run));
     run->clock.save_seconds = estimate_save(&run->job);
@@ -202,6 +204,7 @@ void nami_run_take_down(nami_run *run)
     if (run->log)
         fclose(run->log);
     nami_journal_close(run->journal);
+    nami_free(run->results);
     nami_meter_close(&run->meter);
     nami_job_close(&run->job);
     nami_ckpt_state_free(&run->found);

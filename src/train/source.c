@@ -67,15 +67,30 @@ static nami_status read_validation(void *context, int64_t index, int64_t first,
     return status;
 }
 
-nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out)
+nami_status nami_job_steps(nami_job *job, int64_t step, int count,
+                           nami_exec_result *out)
 {
+    const nami_settings *s = job->settings;
     nami_exec_source source = {.read = job->train_images ? nami_job_read_images
                                        : job->train      ? read_training
                                                          : make_up,
                                .context = job};
-    double rate =
-        nami_optim_rate(&job->settings->optim, step, job->settings->train.steps);
-    return nami_exec_step(job->exec, step, rate, &source, out);
+    double *rate = nami_alloc(NAMI_MEM_OTHER, (size_t)count * sizeof *rate);
+    for (int i = 0; i < count; i++)
+        rate[i] = nami_optim_rate(&s->optim, step + i, s->train.steps);
+    nami_status status = nami_exec_window(job->exec, step, count, rate, &source, out);
+    nami_free(rate);
+    return status;
+}
+
+nami_status nami_job_step(nami_job *job, int64_t step, nami_exec_result *out)
+{
+    return nami_job_steps(job, step, 1, out);
+}
+
+int64_t nami_job_window(const nami_job *job, int64_t step)
+{
+    return job->layout.window - step % job->layout.window;
 }
 
 /* Batches of a whole evaluation. A set smaller than a batch is one short batch, whatever the deck says. */

@@ -49,7 +49,7 @@ static bool has_file(const char *directory, const char *name)
     return there;
 }
 
-/* One more step and a save at 1.5 times its cost must fit. */
+/* One more window and a save at 1.5 times its cost must fit. */
 static bool time_is_up(const nami_stop_clock *c)
 {
     double used = nami_now() - c->started;

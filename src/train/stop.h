@@ -26,7 +26,7 @@ typedef struct nami_stop_clock {
     double started;      /* nami_now */
     double max_time;     /* seconds, 0: no limit */
     double save_seconds; /* the slowest save so far, or an estimate */
-    double step_seconds; /* of a slow step */
+    double step_seconds; /* of a slow window, and an evaluation */
 } nami_stop_clock;
 
 /* Wishes of this rank now; files are looked for when `directory` is not NULL. Local. */

@@ -28,27 +28,49 @@ static const char *duration(double seconds, char buf[32])
     return buf;
 }
 
-static void describe(const nami_run *run)
+static void describe_layout(const nami_run *run)
 {
     const nami_layout *l = &run->job.layout;
     char exact[256], bytes[32];
     size_t most = 0;
     for (int p = 0; p < l->recipe.positions; p++)
         most = run->job.budget[p].total > most ? run->job.budget[p].total : most;
-    nami_log(NAMI_INFO, "nami %s: %lld parameters in %d blocks, %s, %s on %s",
-             run->request->version, (long long)nami_model_count(run->job.model),
-             run->job.model->blocks, nami_settings_backend(run->settings),
-             nami_dtype_name(l->act),
-             run->job.train ? run->settings->data.train : "made-up samples");
     nami_log(
         NAMI_INFO,
         "schedule %s: %d positions x %d replicas, %d stages, %lld micro-batches of "
         "%lld samples, %s a rank at most",
-        run->settings->pipeline.schedule, l->recipe.positions, l->replicas,
+        nami_job_pipeline(&run->job)->schedule, l->recipe.positions, l->replicas,
         nami_layout_stages(l), (long long)(l->batch / l->micro), (long long)l->micro,
         nami_human_bytes((double)most, bytes));
     (void)nami_layout_exact(l, exact);
     nami_log(NAMI_INFO, "%s", exact);
+}
+
+static void describe(const nami_run *run)
+{
+    const nami_layout *l = &run->job.layout;
+    nami_log(NAMI_INFO, "nami %s: %lld parameters in %d blocks, %s, %s on %s",
+             run->request->version, (long long)nami_model_count(run->job.model),
+             run->job.model->blocks, nami_settings_backend(run->settings),
+             nami_dtype_name(l->act),
+             nami_job_epoch(&run->job) > 0 ? run->settings->data.train
+                                           : "made-up samples");
+    describe_layout(run);
+    for (int i = run->job.current + 1; i < run->job.legs; i++)
+        nami_log(NAMI_INFO, "%s changes the layout after step %lld%s", nami_leg_name(i),
+                 (long long)run->job.leg[i].first,
+                 run->job.leg[i].first < run->settings->train.steps
+                     ? ""
+                     : ", which this run does not pass");
+}
+
+static void add_layout(const nami_run *run, nami_text *event)
+{
+    const nami_layout *l = &run->job.layout;
+    nami_event_whole(event, "positions", l->recipe.positions);
+    nami_event_whole(event, "replicas", l->replicas);
+    nami_event_whole(event, "partials", l->partials);
+    nami_event_text(event, "schedule", nami_job_pipeline(&run->job)->schedule);
 }
 
 void nami_run_tell_start(nami_run *run)
@@ -68,10 +90,7 @@ void nami_run_tell_start(nami_run *run)
     nami_event_text(&event, "time_utc", run->begun);
     nami_event_text(&event, "version", run->request->version);
     nami_event_whole(&event, "ranks", run->job.ranks);
-    nami_event_whole(&event, "positions", l->recipe.positions);
-    nami_event_whole(&event, "replicas", l->replicas);
-    nami_event_whole(&event, "partials", l->partials);
-    nami_event_text(&event, "schedule", run->settings->pipeline.schedule);
+    add_layout(run, &event);
     nami_event_text(&event, "precision", nami_dtype_name(l->act));
     nami_event_whole(&event, "threads", run->job.threads);
     if (resumed)
@@ -121,6 +140,20 @@ void nami_run_tell_step(nami_run *run, const nami_meter_step *m)
     nami_event_number(&event, "bubble", m->bubble);
     nami_event_number(&event, "matrix_peak_share", m->share);
     show_progress(run, m);
+    finish(run, &event);
+}
+
+void nami_run_tell_switch(nami_run *run, double seconds)
+{
+    nami_text event = {0};
+    if (!nami_run_leads(run))
+        return;
+    nami_log(NAMI_INFO, "step %lld  %s: another layout, after %.2f s",
+             (long long)run->step, nami_leg_name(run->job.current), seconds);
+    describe_layout(run);
+    nami_event_begin(&event, "switch", run->step);
+    add_layout(run, &event);
+    nami_event_number(&event, "switch_seconds", seconds);
     finish(run, &event);
 }
 
