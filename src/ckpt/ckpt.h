@@ -16,6 +16,7 @@
 typedef struct nami_ckpt_options {
     int64_t every; /* steps between saves, 0 = only at the end and on stop */
     int64_t keep;  /* last K kept, >= 1 */
+    bool best;     /* also save and keep the one with the best evaluation */
 } nami_ckpt_options;
 extern const nami_option_table nami_ckpt_option_table;
 
@@ -37,11 +38,12 @@ typedef struct nami_ckpt_state {
     int64_t partials;
     char *deck; /* resolved deck */
     char *build;
-    char *parent; /* path of the checkpoint this run started from, "" */
-    char *data;   /* identity of the training set: its checksum and size */
+    char *parent;  /* path of the checkpoint this run started from, "" */
+    char *data;    /* identity of the training set: its checksum and size */
+    int64_t spare; /* not stored: the file of this step is not deleted; 0: none */
 } nami_ckpt_state;
 
-/* Save under directory/step-%08d.h5 and delete all but the newest `keep` valid ones. Collective.
+/* Save under directory/step-%08d.h5 and delete all but the newest `keep` valid ones and `spare`. Collective.
  * Status: NAMI_EENV (full disk, file size limit, permissions): the temporary is removed, older ones stay. */
 nami_status nami_ckpt_save(nami_comm *c, const char *directory, int64_t keep,
                            const nami_ckpt_state *state, const nami_ckpt_item *item,

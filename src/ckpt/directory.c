@@ -130,7 +130,8 @@ static bool looks_complete(const char *path)
     return ok;
 }
 
-nami_status nami_ckpt_prune(const char *directory, int64_t keep, int64_t own)
+nami_status nami_ckpt_prune(const char *directory, int64_t keep, int64_t own,
+                            int64_t spare)
 {
     int64_t *step, kept = 0;
     int count;
@@ -142,7 +143,7 @@ nami_status nami_ckpt_prune(const char *directory, int64_t keep, int64_t own)
             kept++;
         else if (kept < keep)
             kept += looks_complete(path);
-        else if (unlink(path) != 0 && errno != ENOENT)
+        else if (step[i] != spare && unlink(path) != 0 && errno != ENOENT)
             status =
                 nami_fail(NAMI_EENV, "%s cannot be removed: %s", path, strerror(errno));
         nami_free(path);

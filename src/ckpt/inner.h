@@ -21,8 +21,10 @@ nami_status nami_ckpt_steps(const char *directory, int64_t **step, int *count);
 /* Remove what killed saves left. Local. Status: NAMI_EENV when another process is saving there now. */
 nami_status nami_ckpt_clean(const char *directory);
 
-/* Delete all but the newest `keep` complete checkpoints; the one of `own` stays in any case. Local. */
-nami_status nami_ckpt_prune(const char *directory, int64_t keep, int64_t own);
+/* Delete all but the newest `keep` complete checkpoints; that of step `own` stays in any case and is one of them, that
+ * of `spare` stays too. Local. */
+nami_status nami_ckpt_prune(const char *directory, int64_t keep, int64_t own,
+                            int64_t spare);
 
 /* Make the directory and those above it. Local. */
 nami_status nami_ckpt_make_directory(const char *directory);

@@ -25,6 +25,16 @@ static const nami_option rows[] = {
         .maximum = 1e6,
         .help = "Checkpoints kept; older ones are deleted after each save.",
     },
+    {
+        .section = "checkpoint",
+        .key = "best",
+        .kind = NAMI_OPTION_BOOL,
+        .offset = offsetof(nami_ckpt_options, best),
+        .fallback = "no",
+        .help = "Also save after each evaluation that is the best so far (images: most "
+                "right answers, else the lowest loss), and keep that checkpoint; file "
+                "checkpoints/best names it.",
+    },
 };
 
 const nami_option_table nami_ckpt_option_table = {rows, sizeof rows / sizeof rows[0]};

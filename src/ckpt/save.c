@@ -192,9 +192,9 @@ static nami_status prepare(const char *directory)
 }
 
 /* Rank 0: old files that cannot be deleted are a nuisance, but no reason to call the save a failure. */
-static void prune(const char *directory, int64_t keep, int64_t own)
+static void prune(const char *directory, int64_t keep, const nami_ckpt_state *state)
 {
-    if (nami_ckpt_prune(directory, keep, own) == NAMI_OK)
+    if (nami_ckpt_prune(directory, keep, state->step, state->spare) == NAMI_OK)
         return;
     nami_log(NAMI_WARNING, "an old checkpoint stays: %s", nami_fail_text());
     nami_fail_clear();
@@ -215,7 +215,7 @@ nami_status nami_ckpt_save(nami_comm *c, const char *directory, int64_t keep,
         status = nami_comm_settle(c, leads ? publish(temporary, path) : NAMI_OK);
     nami_ckpt_extend(c, 0);
     if (leads && status == NAMI_OK)
-        prune(directory, keep, state->step);
+        prune(directory, keep, state);
     else if (leads)
         unlink(temporary);
     nami_free(temporary);

@@ -24,6 +24,18 @@ typedef struct nami_leg_record {
         [2]; /* seconds a step from its first action to its last: measured, predicted */
 } nami_leg_record;
 
+/* The best evaluation with a checkpoint. */
+typedef struct nami_best {
+    int64_t step;   /* 0: none */
+    double measure; /* loss; of images the share of wrong answers */
+} nami_best;
+
+/* Training steps since an epoch began, in this process. */
+typedef struct nami_epoch {
+    double loss, seconds; /* sums; loss over targets */
+    int64_t tokens, best; /* targets; those with the largest logit, of images */
+} nami_epoch;
+
 typedef struct nami_run {
     const nami_run_request *request;
     nami_comm *comm;
@@ -51,8 +63,12 @@ typedef struct nami_run {
     double eval_total;         /* seconds of all evaluations */
     nami_exec_result last;     /* of the last step */
     double valid_loss;         /* of the last evaluation; NaN: none */
-    nami_status log_status;    /* rank 0: whether the logs can still be written */
-    double shown;              /* nami_now of the last progress line */
+    nami_exec_result valid;    /* the same, whole */
+    nami_best best;
+    nami_epoch epoch;
+    int64_t ended;          /* epoch that ended in the last window, 0: none */
+    nami_status log_status; /* rank 0: whether the logs can still be written */
+    double shown;           /* nami_now of the last progress line */
 } nami_run;
 
 /* Directories, the checkpoint to resume, plan, data, executor, arrays, logs. Collective; agreed. */
@@ -64,11 +80,21 @@ void nami_run_tell_start(nami_run *run);
 void nami_run_tell_step(nami_run *run, const nami_meter_step *m);
 void nami_run_tell_switch(nami_run *run, double seconds);
 void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds);
+void nami_run_tell_epoch(nami_run *run, int64_t epoch);
 void nami_run_tell_checkpoint(nami_run *run, double seconds);
 void nami_run_tell_end(nami_run *run, const char *event, const char *reason);
 
 /* What the current leg was so far, and the simulator's prediction, freed with nami_prediction_free. Collective. */
 void nami_run_record(nami_run *run, nami_prediction *predicted, nami_leg_record *out);
+
+/* The best checkpoint of an earlier start, into run->best. Collective. */
+void nami_run_best_read(nami_run *run);
+
+/* Whether run->valid is the best evaluation so far and checkpoint.best asks to keep it, in run->best then. Local. */
+bool nami_run_best_note(nami_run *run);
+
+/* File checkpoints/best. Local, rank 0. Status: NAMI_EENV. */
+nami_status nami_run_best_write(const nami_run *run);
 
 /* report.json and timeline.svg. `outcome`: "finished", "stopped". Collective. Status: NAMI_EENV, agreed. */
 nami_status nami_run_report(nami_run *run, const char *outcome);

@@ -109,6 +109,17 @@ static const nami_option train_rows[] = {
      .unit = "steps",
      .help = "Steps between evaluations on data.valid; 0: only at the end."},
     {.section = "train",
+     .key = "eval_epochs",
+     .kind = NAMI_OPTION_INT,
+     .offset = offsetof(nami_train_options, eval_epochs),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 1e+12,
+     .unit = "epochs",
+     .help =
+         "Epochs (passes over data.train) between evaluations on data.valid, beside "
+         "those of eval_every; 0: none."},
+    {.section = "train",
      .key = "eval_batches",
      .kind = NAMI_OPTION_INT,
      .offset = offsetof(nami_train_options, eval_batches),

@@ -22,7 +22,7 @@ typedef struct nami_train_options {
     int backend;   /* index: cpu, ref, emu */
     int64_t threads, partials;
     char *init;
-    int64_t eval_every, eval_batches, log_every;
+    int64_t eval_every, eval_epochs, eval_batches, log_every;
 } nami_train_options;
 
 /* [run] of the deck. */

@@ -256,6 +256,13 @@ static void compose(nami_text *t, const nami_run *run, const char *outcome,
     nami_event_whole(t, "steps", run->settings->train.steps);
     nami_event_number(t, "loss", run->last.loss);
     nami_event_number(t, "validation_loss", run->valid_loss);
+    if (run->valid.tokens > 0) {
+        double tokens = (double)run->valid.tokens;
+        nami_event_number(t, "validation_top1", (double)run->valid.best / tokens);
+        nami_event_number(t, "validation_top5", (double)run->valid.five / tokens);
+    }
+    if (run->best.step > 0)
+        nami_event_whole(t, "best_step", run->best.step);
     nami_event_whole(t, "parameters", nami_model_count(run->job.model));
     nami_event_whole(t, "ranks", ranks);
     nami_text_add(t, "\n ");

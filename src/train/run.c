@@ -14,14 +14,13 @@ static nami_status evaluate(nami_run *run, int64_t batches)
 {
     nami_exec_result result;
     double start = nami_now();
-    if (nami_job_validation(&run->job) == 0)
-        return NAMI_OK;
     nami_prof training = run->job.prof; /* its times are those of training */
     run->job.prof.record = false;
     NAMI_TRY(nami_agree(run->comm, nami_job_evaluate(&run->job, batches, &result)));
     run->job.prof = training;
     double seconds = nami_comm_max(run->comm, nami_now() - start);
     run->valid_loss = result.loss;
+    run->valid = result;
     run->eval_total += seconds;
     run->eval_seconds = fmax(run->eval_seconds, seconds);
     nami_run_tell_eval(run, &result, seconds);
@@ -39,7 +38,8 @@ static nami_status save(nami_run *run)
         .deck = (char *)(uintptr_t)run->request->deck, /* only read */
         .build = (char *)(uintptr_t)run->request->build,
         .parent = run->parent,
-        .data = (char *)(uintptr_t)nami_job_identity(&run->job)};
+        .data = (char *)(uintptr_t)nami_job_identity(&run->job),
+        .spare = run->best.step};
     double start = nami_now();
     if (run->saved == run->step)
         return NAMI_OK;
@@ -49,6 +49,9 @@ static nami_status save(nami_run *run)
     NAMI_TRY(nami_agree(run->comm, nami_job_save(&run->job, run->checkpoints, &state)));
     double end = nami_now();
     nami_prof_add(&run->job.prof, NAMI_PHASE_IO, start, end);
+    if (run->best.step == run->step)
+        NAMI_TRY(nami_agree(run->comm,
+                            nami_run_leads(run) ? nami_run_best_write(run) : NAMI_OK));
     run->saved = run->step;
     run->save_total += end - start;
     run->clock.save_seconds = fmax(run->clock.save_seconds, end - start);
@@ -56,10 +59,31 @@ static nami_status save(nami_run *run)
     return NAMI_OK;
 }
 
+/* The epoch that the last step completed, 0: none. Epochs shorter than a batch are not told apart. */
+static int64_t completed_epoch(const nami_run *run)
+{
+    int64_t samples = nami_job_epoch(&run->job);
+    if (samples < run->job.layout.batch)
+        return 0;
+    int64_t now = nami_job_counter(&run->job, run->step) / samples;
+    return now > nami_job_counter(&run->job, run->step - 1) / samples ? now : 0;
+}
+
 /* The smaller of `left` and the steps from `step` to the next multiple of `every`. */
 static int64_t nearer(int64_t left, int64_t step, int64_t every)
 {
     int64_t due = every > 0 ? every - step % every : left;
+    return due < left ? due : left;
+}
+
+/* The smaller of `left` and the steps that complete the current epoch. */
+static int64_t nearest_epoch(const nami_run *run, int64_t left)
+{
+    int64_t samples = nami_job_epoch(&run->job), batch = run->job.layout.batch;
+    if (samples < batch)
+        return left;
+    int64_t rest = samples - nami_job_counter(&run->job, run->step) % samples;
+    int64_t due = (rest + batch - 1) / batch;
     return due < left ? due : left;
 }
 
@@ -70,6 +94,8 @@ static int next_window(const nami_run *run)
     int64_t left = nami_job_window(&run->job, run->step);
     left = nearer(left, run->step, s->train.eval_every);
     left = nearer(left, run->step, s->ckpt.every);
+    if (s->train.eval_epochs > 0)
+        left = nearest_epoch(run, left);
     if (left > s->train.steps - run->step)
         left = s->train.steps - run->step;
     int64_t leg = nami_job_leg_end(&run->job) - run->step;
@@ -100,13 +126,29 @@ static nami_status train(nami_run *run, int count)
     return status;
 }
 
+/* Count the last step in its epoch, and tell the epoch when it is complete. */
+static void add_to_epoch(nami_run *run, double seconds)
+{
+    int64_t epoch = completed_epoch(run);
+    run->epoch.loss += run->last.loss * (double)run->last.tokens;
+    run->epoch.tokens += run->last.tokens;
+    run->epoch.best += run->last.best;
+    run->epoch.seconds += seconds;
+    if (epoch == 0)
+        return;
+    nami_run_tell_epoch(run, epoch);
+    run->ended = epoch;
+}
+
 /* Count and tell the steps of a window. */
 static void tell_steps(nami_run *run, const nami_meter_step *m)
 {
+    run->ended = 0;
     for (int i = 0; i < m->count; i++) {
         run->step++;
         run->last = run->results[i];
         nami_run_tell_step(run, m);
+        add_to_epoch(run, m->seconds);
     }
 }
 
@@ -158,18 +200,30 @@ static bool is_due(int64_t step, int64_t every)
     return every > 0 && step % every == 0;
 }
 
+/* Evaluate where it is due, and say whether the result is worth a checkpoint. */
+static nami_status evaluate_if_due(nami_run *run, bool *best)
+{
+    const nami_train_options *o = &run->settings->train;
+    bool last = run->step == o->steps;
+    bool due = is_due(run->step, o->eval_every) ||
+               (run->ended > 0 && is_due(run->ended, o->eval_epochs));
+    *best = false;
+    if (!(last || due) || nami_job_validation(&run->job) == 0)
+        return NAMI_OK;
+    NAMI_TRY(evaluate(run, last ? 0 : o->eval_batches));
+    *best = nami_run_best_note(run);
+    return NAMI_OK;
+}
+
 /* What follows a drain. */
 static nami_status after_window(nami_run *run, int wishes)
 {
     const nami_settings *s = run->settings;
-    bool last = run->step == s->train.steps;
+    bool last = run->step == s->train.steps, best;
     if (wishes & NAMI_WISH_FAILED)
         return nami_agree(run->comm, run->log_status);
-    if (last)
-        NAMI_TRY(evaluate(run, 0));
-    else if (is_due(run->step, s->train.eval_every))
-        NAMI_TRY(evaluate(run, s->train.eval_batches));
-    if (last || is_due(run->step, s->ckpt.every) ||
+    NAMI_TRY(evaluate_if_due(run, &best));
+    if (last || best || is_due(run->step, s->ckpt.every) ||
         (wishes & (NAMI_WISH_END | NAMI_WISH_SAVE)))
         NAMI_TRY(save(run));
     if (nami_run_leads(run))

@@ -185,6 +185,7 @@ nami_status nami_run_set_up(nami_run *run)
     run->valid_loss = NAN;
     NAMI_TRY(look_for_checkpoint(run));
     run->step = run->leg_from = run->found.step;
+    nami_run_best_read(run);
     NAMI_TRY(
         nami_job_open(&run->job, run->comm, run->settings, nami_comm_size(run->comm)));
     NAMI_TRY(open_data(run));

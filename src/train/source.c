@@ -130,6 +130,8 @@ nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *
         NAMI_TRY(nami_exec_evaluate(job->exec, i, samples_of(job, b), &source, &one));
         sum += one.loss * (double)one.tokens;
         out->tokens += one.tokens;
+        out->best += one.best;
+        out->five += one.five;
     }
     out->loss = sum / (double)out->tokens;
     if (!isfinite(out->loss))

@@ -98,6 +98,21 @@ void nami_run_tell_start(nami_run *run)
     finish(run, &event);
 }
 
+static bool images(const nami_run *run)
+{
+    return nami_model_takes_images(&run->settings->model);
+}
+
+static const char *unit(const nami_run *run)
+{
+    return images(run) ? "images" : "tokens";
+}
+
+static double percent(int64_t count, const nami_exec_result *r)
+{
+    return 100 * (double)count / (double)r->tokens;
+}
+
 static void show_progress(nami_run *run, const nami_meter_step *m)
 {
     char left[32], line[200];
@@ -108,13 +123,12 @@ static void show_progress(nami_run *run, const nami_meter_step *m)
     bool due = nami_now() - run->shown > 0.2;
     if (!plain && !(due && nami_log_terminal()))
         return;
-    snprintf(
-        line, sizeof line,
-        "step %lld/%lld  loss %.4f  %.0f tokens/s  %.0f %% of peak  bubble %.0f %%  "
-        "left %s",
-        (long long)run->step, (long long)run->settings->train.steps, run->last.loss,
-        (double)run->last.tokens / m->seconds, 100 * m->share, 100 * m->bubble,
-        duration(mean * (double)rest, left));
+    snprintf(line, sizeof line,
+             "step %lld/%lld  loss %.4f  %.0f %s/s  %.0f %% of peak  bubble %.0f %%  "
+             "left %s",
+             (long long)run->step, (long long)run->settings->train.steps,
+             run->last.loss, (double)run->last.tokens / m->seconds, unit(run),
+             100 * m->share, 100 * m->bubble, duration(mean * (double)rest, left));
     if (plain)
         nami_log(NAMI_INFO, "%s", line);
     else
@@ -164,14 +178,52 @@ void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds
     if (!nami_run_leads(run))
         return;
     snprintf(hex, sizeof hex, "%a", r->loss);
-    nami_log(NAMI_INFO,
-             "step %lld  validation loss %.4f nats a token (%lld tokens, %.1f s)",
-             (long long)run->step, r->loss, (long long)r->tokens, seconds);
+    if (images(run))
+        nami_log(NAMI_INFO,
+                 "step %lld  validation loss %.4f  top-1 %.2f %%  top-5 %.2f %%  (%lld "
+                 "images, %.1f s)",
+                 (long long)run->step, r->loss, percent(r->best, r),
+                 percent(r->five, r), (long long)r->tokens, seconds);
+    else
+        nami_log(NAMI_INFO,
+                 "step %lld  validation loss %.4f nats a token  perplexity %.2f  (%lld "
+                 "tokens, %.1f s)",
+                 (long long)run->step, r->loss, exp(r->loss), (long long)r->tokens,
+                 seconds);
     nami_event_begin(&event, "eval", run->step);
     nami_event_number(&event, "loss", r->loss);
     nami_event_text(&event, "loss_hex", hex);
     nami_event_whole(&event, "tokens", r->tokens);
+    if (!images(run))
+        nami_event_number(&event, "perplexity", exp(r->loss));
+    nami_event_number(&event, "top1", percent(r->best, r) / 100);
+    nami_event_number(&event, "top5", percent(r->five, r) / 100);
     nami_event_number(&event, "eval_seconds", seconds);
+    finish(run, &event);
+}
+
+void nami_run_tell_epoch(nami_run *run, int64_t epoch)
+{
+    nami_epoch e = run->epoch;
+    nami_text event = {0};
+    char right[40] = "";
+    run->epoch = (nami_epoch){0};
+    if (!nami_run_leads(run))
+        return;
+    if (images(run))
+        snprintf(right, sizeof right, "  top-1 %.2f %%",
+                 100 * (double)e.best / (double)e.tokens);
+    nami_log(NAMI_INFO,
+             "epoch %lld  step %lld  training loss %.4f%s  (%lld %s, %.1f s)",
+             (long long)epoch, (long long)run->step, e.loss / (double)e.tokens, right,
+             (long long)e.tokens, unit(run), e.seconds);
+    nami_event_begin(&event, "epoch", run->step);
+    nami_event_whole(&event, "epoch", epoch);
+    nami_event_number(&event, "loss", e.loss / (double)e.tokens);
+    nami_event_whole(&event, "tokens", e.tokens);
+    if (images(run))
+        nami_event_number(&event, "top1", (double)e.best / (double)e.tokens);
+    nami_event_number(&event, "epoch_seconds", e.seconds);
     finish(run, &event);
 }
 
