@@ -22,6 +22,8 @@ typedef struct nami_plan_flags {
 static nami_status ranks_of(const nami_settings *s, int64_t wish, int *ranks)
 {
     int64_t own = s->pipeline.positions * s->pipeline.replicas;
+    for (int i = 0; i < s->pipeline.stage_replicas.count; i++)
+        own = (i ? own : 0) + s->pipeline.stage_replicas.item[i];
     if (wish == 0 && own == 0)
         return nami_fail(NAMI_EINPUT,
                          "pipeline.positions = 0 leaves the number of ranks open: "
@@ -90,17 +92,20 @@ static void print_plan(const nami_job *job)
 {
     const nami_layout *l = &job->layout;
     char limit[32], first[32], last[32], exact[256];
+    nami_text shape = {0};
     int blocks = job->model->blocks;
     nami_print("model     %lld parameters, %d blocks: 0 %s .. %d %s\n",
                (long long)nami_model_count(job->model), blocks,
                nami_model_block_name(job->model, 0, first), blocks - 1,
                nami_model_block_name(job->model, blocks - 1, last));
-    nami_print("schedule  %s: %d positions x %d replicas = %d ranks, %d stages, %lld "
-               "micro-batches of %lld samples of %lld tokens, %s%s\n",
-               l->recipe.name, l->recipe.positions, l->replicas, job->ranks,
-               nami_layout_stages(l), (long long)(l->batch / l->micro),
-               (long long)l->micro, (long long)l->time, nami_dtype_name(l->act),
+    nami_leg_shape(l, &shape);
+    nami_print("schedule  %s: %s = %d ranks, %d stages, %lld micro-batches of %lld "
+               "samples of %lld tokens, %s%s\n",
+               l->recipe.name, nami_text_get(&shape), job->ranks, nami_layout_stages(l),
+               (long long)(l->batch / l->micro), (long long)l->micro,
+               (long long)l->time, nami_dtype_name(l->act),
                l->recompute ? ", recomputing" : "");
+    nami_text_free(&shape);
     nami_print("bubble    %.4f predicted: stages cost their FLOPs, messages nothing\n",
                predict(job));
     nami_print("limit     %s a rank\n", nami_human_bytes(job->limit, limit));
@@ -182,7 +187,9 @@ static const nami_option rows[] = {
      .fallback = "0",
      .minimum = 0,
      .maximum = 1 << 24,
-     .help = "number of ranks; 0: pipeline.positions x pipeline.replicas"},
+     .help =
+         "number of ranks; 0: pipeline.positions x pipeline.replicas, or the sum of "
+         "pipeline.stage_replicas"},
     {.key = "advise",
      .kind = NAMI_OPTION_BOOL,
      .offset = offsetof(nami_plan_flags, advise),

@@ -12,6 +12,25 @@ const char *nami_leg_name(int number)
     return name[number];
 }
 
+void nami_leg_replicas(const nami_layout *l, nami_text *out)
+{
+    for (int p = 0; p < l->train.place.positions; p++)
+        nami_text_add(out, "%s%d", p ? "-" : "", nami_layout_replicas(l, p));
+}
+
+void nami_leg_shape(const nami_layout *l, nami_text *out)
+{
+    int positions = l->train.place.positions;
+    nami_text_add(out, "%d position%s ", positions, positions > 1 ? "s" : "");
+    if (l->recipe.split == NAMI_SPLIT_MICROBATCH) {
+        nami_text_add(out, "x %d replica%s", l->replicas, l->replicas > 1 ? "s" : "");
+        return;
+    }
+    nami_text_add(out, "of ");
+    nami_leg_replicas(l, out);
+    nami_text_add(out, " ranks");
+}
+
 nami_status nami_legs_make(const nami_pipeline_options *pipeline,
                            const nami_switch_options *change, nami_leg *leg, int *legs)
 {

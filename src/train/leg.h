@@ -36,6 +36,12 @@ typedef struct nami_leg_place {
 nami_status nami_legs_place(nami_leg *leg, int legs, const nami_leg_place *p,
                             int *current);
 
+/* Append "4 positions x 2 replicas", or "3 positions of 4-3-1 ranks". Local. */
+void nami_leg_shape(const nami_layout *l, nami_text *out);
+
+/* Append "4-3-1", the ranks of each position. Local. */
+void nami_leg_replicas(const nami_layout *l, nami_text *out);
+
 /* "[pipeline]", "[switch]", "[switch2]". Local. */
 const char *nami_leg_name(int number);
 

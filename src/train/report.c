@@ -153,10 +153,14 @@ static void add_rates(nami_text *t, const nami_run *run, const nami_leg_record *
 static void add_layout(nami_text *t, const nami_run *run)
 {
     const nami_layout *l = &run->job.layout;
+    nami_text ranks = {0};
     nami_text_add(t, ",\n  \"layout\":{\"schedule\":");
     nami_text_json(t, nami_job_pipeline(&run->job)->schedule);
     nami_event_whole(t, "positions", l->recipe.positions);
     nami_event_whole(t, "replicas", l->replicas);
+    nami_leg_replicas(l, &ranks);
+    nami_event_text(t, "stage_replicas", nami_text_get(&ranks));
+    nami_text_free(&ranks);
     nami_event_whole(t, "partials", l->partials);
     nami_event_whole(t, "stages", nami_layout_stages(l));
     nami_event_whole(t, "microbatches", l->batch / l->micro);

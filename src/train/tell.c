@@ -32,16 +32,19 @@ static void describe_layout(const nami_run *run)
 {
     const nami_layout *l = &run->job.layout;
     char exact[256], bytes[32];
+    nami_text shape = {0};
     size_t most = 0;
     for (int p = 0; p < l->recipe.positions; p++)
         most = run->job.budget[p].total > most ? run->job.budget[p].total : most;
+    nami_leg_shape(l, &shape);
     nami_log(
         NAMI_INFO,
-        "schedule %s: %d positions x %d replicas, %d stages, %lld micro-batches of "
-        "%lld samples, %s a rank at most",
-        nami_job_pipeline(&run->job)->schedule, l->recipe.positions, l->replicas,
+        "schedule %s: %s, %d stages, %lld micro-batches of %lld samples, %s a rank "
+        "at most",
+        nami_job_pipeline(&run->job)->schedule, nami_text_get(&shape),
         nami_layout_stages(l), (long long)(l->batch / l->micro), (long long)l->micro,
         nami_human_bytes((double)most, bytes));
+    nami_text_free(&shape);
     (void)nami_layout_exact(l, exact);
     nami_log(NAMI_INFO, "%s", exact);
 }
@@ -69,6 +72,12 @@ static void add_layout(const nami_run *run, nami_text *event)
     const nami_layout *l = &run->job.layout;
     nami_event_whole(event, "positions", l->recipe.positions);
     nami_event_whole(event, "replicas", l->replicas);
+    if (l->recipe.split == NAMI_SPLIT_SAMPLE) {
+        nami_text ranks = {0};
+        nami_leg_replicas(l, &ranks);
+        nami_event_text(event, "stage_replicas", nami_text_get(&ranks));
+        nami_text_free(&ranks);
+    }
     nami_event_whole(event, "partials", l->partials);
     nami_event_text(event, "schedule", nami_job_pipeline(&run->job)->schedule);
 }
