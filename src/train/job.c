@@ -39,8 +39,11 @@ static nami_status make_layout(const nami_job *job, nami_leg *leg, int64_t parti
                              .act = nami_settings_dtype(s),
                              .recompute = o->recompute};
     NAMI_TRY(nami_recipe_from_options(o, job->ranks, &r.recipe));
-    if (r.partials == 0 && partials % r.replicas == 0 &&
-        nami_recipe_flushes(&r.recipe) && r.recipe.split == NAMI_SPLIT_MICROBATCH)
+    bool sums =
+        nami_recipe_flushes(&r.recipe) && r.recipe.split == NAMI_SPLIT_MICROBATCH;
+    if (!sums && job->legs > 1) /* train.partials is meant for the other legs */
+        r.partials = 0;
+    if (r.partials == 0 && sums && partials % r.replicas == 0)
         r.partials = (int)partials;
     return nami_layout_make(&r, job->model, &leg->layout);
 }

@@ -44,9 +44,9 @@ through cuts 3 7 'schedule=gpipe cuts=0,1,7' pipeline.schedule=gpipe train.preci
 through copies 2 4 'schedule=chimera' pipeline.schedule=hanayo-zb
 through device 2 5 'schedule=interleaved' pipeline.schedule=zb-h1 train.backend=emu train.optimizer=sgd
 through four 4 5 'schedule=hanayo waves=1' pipeline.schedule=dapple pipeline.replicas=4
-through sample 4 'schedule=dapple split=sample stage_replicas=2-1-1 replicas=1' pipeline.schedule=gpipe pipeline.replicas=4
-through uneven 4 'schedule=gpipe split=microbatch stage_replicas= replicas=4' pipeline.schedule=gpipe \
-    pipeline.split=sample pipeline.stage_replicas=3-1 train.partials=0
+through sample 4 5 'schedule=dapple split=sample stage_replicas=2-1-1 replicas=1' pipeline.schedule=gpipe pipeline.replicas=4 train.partials=0
+through uneven 4 6 'schedule=gpipe split=microbatch stage_replicas= replicas=4 microbatches=4' pipeline.schedule=gpipe \
+    pipeline.split=sample pipeline.stage_replicas=3-1 pipeline.microbatches=2 train.partials=0
 
 # by epochs, and there and back; each layout's steps are in the report
 # 110603 tokens are 6912 samples of 16: 0.01 epochs are 70 samples, reached in step 9
