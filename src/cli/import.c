@@ -28,7 +28,8 @@ static const nami_option rows[] = {
      .minimum = 0,
      .maximum = 65536,
      .unit = "tokens",
-     .help = "Number of different tokens; needed by nanogpt, 50257 for llmc when not "
+     .help = "Number of different tokens; needed by nanogpt and megatron, 50257 for "
+             "llmc when not "
              "given, 256 for text."},
     {.key = "classes",
      .kind = NAMI_OPTION_INT,
@@ -94,14 +95,14 @@ const nami_command nami_cli_import = {
     .summary = "turn text, token files or images into a data set",
     .text =
         "FORMAT is text (any file; its bytes are the tokens), nanogpt (bare 16-bit\n"
-        "tokens, as nanoGPT's prepare.py writes), llmc (llm.c token shards), idx\n"
-        "(MNIST's files, IMAGES LABELS in pairs), cifar10 or cifar100 (their binary\n"
-        "versions) or folder (JPEG and PNG files, a subfolder for each class). "
-        "Several\n"
-        "inputs are joined in the given order. A name that ends in .gz is unpacked on\n"
-        "the way; - is standard input. OUT is an HDF5 file; with --split it is the "
-        "stem\n"
-        "of two, and an .h5 at its end is dropped first.\n",
+        "tokens, as nanoGPT's prepare.py writes), llmc (llm.c token shards), megatron\n"
+        "(PREFIX.bin and PREFIX.idx of Megatron-LM; IN is PREFIX), idx (MNIST's "
+        "files,\n"
+        "IMAGES LABELS in pairs), cifar10 or cifar100 (their binary versions) or\n"
+        "folder (JPEG and PNG files, a subfolder for each class). Several inputs are\n"
+        "joined in the given order. A name that ends in .gz is unpacked on the way; -\n"
+        "is standard input. OUT is an HDF5 file; with --split it is the stem of two,\n"
+        "and an .h5 at its end is dropped first.\n",
     .options = &table,
     .size = sizeof(import_options),
     .fewest = 3,

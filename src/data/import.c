@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/inner.h"
+#include "data/megatron.h"
 #include "data/pictures.h"
 #include "data/sink.h"
 #include "data/source.h"
@@ -19,21 +20,23 @@
 #define BLOCK ((int64_t)1 << 20) /* tokens handled at a time */
 #define LLMC_HEADER 1024
 
-const char *const nami_import_formats[] = {"text",    "nanogpt",  "llmc",   "idx",
-                                           "cifar10", "cifar100", "folder", NULL};
-static const char *const kinds[] = {"bytes", "tokens", "gpt2"};
+const char *const nami_import_formats[] = {"text",     "nanogpt", "llmc",
+                                           "megatron", "idx",     "cifar10",
+                                           "cifar100", "folder",  NULL};
+static const char *const kinds[] = {"bytes", "tokens", "gpt2", "tokens"};
 
 /* An import under way. */
 typedef struct work {
     const nami_import *order;
     nami_source **source; /* [order->inputs] */
     int64_t *tokens;      /* [order->inputs] of each */
+    int *type;            /* [order->inputs] Megatron's code of a token */
     int64_t total, cut;   /* tokens; those below `cut` go to part 0 */
     int64_t vocabulary;
     nami_sink sink[2];
     int parts;
     int64_t done;       /* tokens written */
-    unsigned char *raw; /* [2*BLOCK] as read */
+    unsigned char *raw; /* [8*BLOCK] as read */
     uint16_t *word;     /* [BLOCK] decoded, or BLOCK bytes */
 } work;
 
@@ -141,8 +144,9 @@ static nami_status choose_vocabulary(work *w)
         w->vocabulary = given ? given : 50257;
     } else if (!given) {
         return nami_fail(NAMI_EINPUT,
-                         "nanoGPT's files do not tell their vocabulary: give "
-                         "--vocabulary (50257 for GPT-2's)");
+                         "files of %s do not tell their vocabulary: give --vocabulary "
+                         "(50257 for GPT-2's)",
+                         nami_import_formats[w->order->format]);
     } else {
         w->vocabulary = given;
     }
@@ -174,13 +178,24 @@ char *nami_import_spool(const char *output)
                  : nami_strdup(".");
 }
 
+static nami_status open_megatron(work *w, int i)
+{
+    int width;
+    NAMI_TRY(
+        nami_megatron_open(w->order->input[i], &w->source[i], &w->type[i], &width));
+    w->tokens[i] = nami_source_length(w->source[i]) / width;
+    return NAMI_OK;
+}
+
 static nami_status open_inputs(work *w)
 {
     char *spool = nami_import_spool(w->order->output);
     nami_status status = NAMI_OK;
     for (int i = 0; i < w->order->inputs && status == NAMI_OK; i++) {
-        status = nami_source_open(w->order->input[i], spool, &w->source[i]);
-        if (status == NAMI_OK)
+        status = w->order->format == NAMI_IMPORT_MEGATRON
+                     ? open_megatron(w, i)
+                     : nami_source_open(w->order->input[i], spool, &w->source[i]);
+        if (status == NAMI_OK && w->order->format != NAMI_IMPORT_MEGATRON)
             status = count_tokens(w, w->source[i], &w->tokens[i]);
         w->total += w->tokens[i];
     }
@@ -220,25 +235,42 @@ static nami_status open_sinks(work *w)
     return NAMI_OK;
 }
 
-/* Read `count` tokens of `s`, checked, in the width of the data set into w->word. */
-static nami_status read_block(work *w, nami_source *s, int64_t at, int64_t count)
+/* Bytes of a token of input i. */
+static size_t width_of(const work *w, int i)
 {
+    if (w->order->format != NAMI_IMPORT_MEGATRON)
+        return 2;
+    return (size_t)(nami_source_length(w->source[i]) / w->tokens[i]);
+}
+
+/* Token i of w->raw. */
+static int64_t decode(const work *w, int input, int64_t i)
+{
+    if (w->order->format == NAMI_IMPORT_MEGATRON)
+        return nami_megatron_token(w->type[input], w->raw, i);
+    return w->raw[2 * i] | w->raw[2 * i + 1] << 8;
+}
+
+/* Read `count` tokens of an input, checked, in the width of the data set into w->word. */
+static nami_status read_block(work *w, int input, int64_t at, int64_t count)
+{
+    nami_source *s = w->source[input];
     if (w->order->format == NAMI_IMPORT_TEXT)
         return nami_source_read(s, w->word, (size_t)count);
-    NAMI_TRY(nami_source_read(s, w->raw, 2 * (size_t)count));
+    NAMI_TRY(nami_source_read(s, w->raw, width_of(w, input) * (size_t)count));
     uint8_t *byte = (uint8_t *)w->word;
     int width = nami_tokens_width(w->vocabulary);
     for (int64_t i = 0; i < count; i++) {
-        uint16_t token = (uint16_t)(w->raw[2 * i] | w->raw[2 * i + 1] << 8);
-        if (token >= w->vocabulary)
+        int64_t token = decode(w, input, i);
+        if (token < 0 || token >= w->vocabulary)
             return nami_fail(NAMI_EINPUT,
-                             "%s: token %lld is %d, outside the vocabulary of %lld",
-                             nami_source_name(s), (long long)(at + i), (int)token,
+                             "%s: token %lld is %lld, outside the vocabulary of %lld",
+                             nami_source_name(s), (long long)(at + i), (long long)token,
                              (long long)w->vocabulary);
         if (width == 1)
             byte[i] = (uint8_t)token;
         else
-            w->word[i] = token;
+            w->word[i] = (uint16_t)token;
     }
     return NAMI_OK;
 }
@@ -263,7 +295,7 @@ static nami_status copy_input(work *w, int input)
 {
     for (int64_t at = 0; at < w->tokens[input]; at += BLOCK) {
         int64_t left = w->tokens[input] - at, count = left < BLOCK ? left : BLOCK;
-        NAMI_TRY(read_block(w, w->source[input], at, count));
+        NAMI_TRY(read_block(w, input, at, count));
         NAMI_TRY(deliver(w, count));
         nami_progress("import: %lld of %lld million tokens, %d %%",
                       (long long)(w->done / 1000000), (long long)(w->total / 1000000),
@@ -325,7 +357,8 @@ nami_status nami_import_run(const nami_import *im)
     work w = {.order = im, .parts = im->split > 0 ? 2 : 1};
     w.source = nami_calloc(NAMI_MEM_OTHER, (size_t)im->inputs, sizeof *w.source);
     w.tokens = nami_calloc(NAMI_MEM_OTHER, (size_t)im->inputs, sizeof *w.tokens);
-    w.raw = nami_alloc(NAMI_MEM_DATA, 2 * (size_t)BLOCK);
+    w.type = nami_calloc(NAMI_MEM_OTHER, (size_t)im->inputs, sizeof *w.type);
+    w.raw = nami_alloc(NAMI_MEM_DATA, 8 * (size_t)BLOCK);
     w.word = nami_alloc(NAMI_MEM_DATA, 2 * (size_t)BLOCK);
     nami_status status = carry_out(&w);
     for (int part = 0; part < 2; part++)
@@ -334,6 +367,7 @@ nami_status nami_import_run(const nami_import *im)
         nami_source_close(w.source[i]);
     nami_free(w.word);
     nami_free(w.raw);
+    nami_free(w.type);
     nami_free(w.tokens);
     nami_free(w.source);
     return status;

@@ -56,7 +56,7 @@ expect 2 "is a directory" "$nami" import text . x.h5
 expect 2 "not one token" "$nami" import text /dev/null x.h5
 expect 2 "not replaced" "$nami" import text a.txt aa.txt
 expect 2 "not gzip" sh -c "cp a.txt b.gz && '$nami' import text b.gz x.h5"
-expect 2 "--vocabulary" "$nami" import nanogpt a.txt x.h5
+expect 2 "give --vocabulary" "$nami" import nanogpt a.txt x.h5
 expect 2 "magic" "$nami" import llmc a.txt x.h5
 expect 2 "split" "$nami" import text a.txt x.h5 --split 1.5
 expect 2 "unknown flag" "$nami" import text a.txt x.h5 --splitt 0.5

@@ -49,6 +49,33 @@ static inline unsigned char *shard(const uint16_t *token, int64_t count, size_t 
     return p;
 }
 
+/* Little-endian number of `bytes` bytes. */
+static inline void little(unsigned char *p, int64_t x, int bytes)
+{
+    for (int i = 0; i < bytes; i++)
+        p[i] = (unsigned char)((uint64_t)x >> 8 * i);
+}
+
+/* Megatron-LM's index of two documents: sequences of 5, 0 and count - 5 >= 0 tokens of `width` bytes. */
+enum { INDEX_BYTES = 34 + 12 * 3 + 8 * 3 };
+static inline void megatron_index(unsigned char p[INDEX_BYTES], int type, int width,
+                                  int64_t count)
+{
+    const int64_t length[3] = {5, 0, count - 5}, offset[3] = {0, 5, 5};
+    const int64_t document[3] = {0, 2, 3};
+    memset(p, 0, INDEX_BYTES);
+    memcpy(p, "MMIDIDX", 7);
+    little(p + 9, 1, 8);
+    p[17] = (unsigned char)type;
+    little(p + 18, 3, 8);
+    little(p + 26, 3, 8);
+    for (int i = 0; i < 3; i++) {
+        little(p + 34 + 4 * i, length[i], 4);
+        little(p + 46 + 8 * i, offset[i] * width, 8);
+        little(p + 70 + 8 * i, document[i], 8);
+    }
+}
+
 /* Import one input. */
 static inline nami_status import_one(nami_import_format format, const char *in,
                                      const char *out, double split, int64_t vocabulary)

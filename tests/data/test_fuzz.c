@@ -78,8 +78,10 @@ static void fuzz(nami_import_format format, const char *name,
         memcpy(p, valid, size);
         mutate(p, &bytes, &d);
         put(in, name, p, bytes);
-        nami_status status = import_one(format, in, out, trials % 3 ? 0 : 0.5,
-                                        format == NAMI_IMPORT_NANOGPT ? 30000 : 0);
+        nami_status status = import_one(
+            format, in, out, trials % 3 ? 0 : 0.5,
+            format == NAMI_IMPORT_NANOGPT || format == NAMI_IMPORT_MEGATRON ? 30000
+                                                                            : 0);
         if (status == NAMI_OK) {
             taken++;
             expect_sound(trials % 3 ? out
@@ -129,6 +131,17 @@ static void test_tokens(void **state)
     fuzz(NAMI_IMPORT_LLMC, "in", file, bytes, seed);
     fuzz(NAMI_IMPORT_NANOGPT, "in", file + 1024, bytes - 1024, seed);
     nami_free(file);
+}
+
+static void test_megatron(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(58);
+    unsigned char index[INDEX_BYTES], token[2 * 20] = {0};
+    char path[512];
+    megatron_index(index, 8, 2, 20);
+    put(path, "m.bin", token, sizeof token);
+    fuzz(NAMI_IMPORT_MEGATRON, "m.idx", index, sizeof index, seed);
 }
 
 /* A data set with mutated bytes opens with its tokens unchanged, or is refused. */
@@ -318,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_text),
         cmocka_unit_test(test_gz),
         cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_megatron),
         cmocka_unit_test(test_set),
         cmocka_unit_test(test_idx),
 #if defined NAMI_HAVE_PNG && defined NAMI_HAVE_JPEG

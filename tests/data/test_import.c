@@ -140,6 +140,97 @@ static void test_llmc(void **state)
     nami_free(all);
 }
 
+/* Each type of a token; the input named in three ways. */
+static void test_megatron(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(37);
+    static const struct {
+        int type, width;
+        int64_t count, vocabulary;
+    } way[] = {{1, 1, 77, 200},   {2, 1, 77, 100},    {3, 2, 1500000, 30000},
+               {4, 4, 77, 50257}, {5, 8, 1200000, 7}, {8, 2, 77, 65536},
+               {8, 2, 5, 50257}};
+    for (int k = 0; k < 7; k++) {
+        char in[512], bin[512], out[512];
+        unsigned char index[INDEX_BYTES];
+        int64_t n = way[k].count;
+        uint16_t *p = words(n, way[k].vocabulary, seed + (uint64_t)k);
+        unsigned char *file =
+            nami_calloc(NAMI_MEM_OTHER, (size_t)(n * way[k].width), 1);
+        for (int64_t i = 0; i < n; i++)
+            little(file + i * way[k].width, p[i], way[k].width);
+        megatron_index(index, way[k].type, way[k].width, n);
+        put(in, "m.idx", index, sizeof index);
+        put(bin, "m.bin", file, (size_t)(n * way[k].width));
+        in[strlen(in) - (k % 3 ? 0 : 4)] = '\0';
+        assert_ok(import_one(NAMI_IMPORT_MEGATRON, k % 3 == 1 ? bin : in,
+                             nami_test_path(out, "o.h5"), 0, way[k].vocabulary));
+        expect_set(out, p, n, way[k].vocabulary, "tokens");
+        nami_free(file);
+        nami_free(p);
+    }
+}
+
+/* One number of the index changed, or another length of the files. */
+static void test_hostile_megatron(void **state)
+{
+    (void)state;
+    enum { N = 20 };
+    static const struct {
+        int at, bytes; /* at -1: unchanged */
+        int64_t value;
+        size_t index, bin; /* bytes of the files */
+        const char *sentence;
+    } row[] = {
+        {0, 1, 'X', INDEX_BYTES, 2 * N, "does not start with MMIDIDX"},
+        {9, 8, 2, INDEX_BYTES, 2 * N, "version 2"},
+        {17, 1, 7, INDEX_BYTES, 2 * N, "type 7"},
+        {17, 1, 200, INDEX_BYTES, 2 * N, "type 200"},
+        {18, 8, INT64_MAX, INDEX_BYTES, 2 * N, "do not make its 94 bytes"},
+        {18, 8, 0, INDEX_BYTES, 2 * N, "do not make"},
+        {26, 8, -1, INDEX_BYTES, 2 * N, "do not make"},
+        {26, 8, 0, INDEX_BYTES, 2 * N, "do not make"},
+        {34, 4, -5, INDEX_BYTES, 2 * N, "sequence 0 has -5 tokens"},
+        {34, 4, 6, INDEX_BYTES, 2 * N, "sequence 1 has 0 tokens at byte 10"},
+        {54, 8, 13, INDEX_BYTES, 2 * N, "where byte 10"},
+        {46, 8, -2, INDEX_BYTES, 2 * N, "where byte 0"},
+        {70, 8, 1, INDEX_BYTES, 2 * N, "from sequence 1 to 3"},
+        {78, 8, 4, INDEX_BYTES, 2 * N, "behind"},
+        {86, 8, 2, INDEX_BYTES, 2 * N, "from sequence 0 to 2"},
+        {-1, 0, 0, INDEX_BYTES - 1, 2 * N, "truncated or damaged"},
+        {-1, 0, 0, 33, 2 * N, "does not start"},
+        {-1, 0, 0, 0, 2 * N, "does not start"},
+        {-1, 0, 0, INDEX_BYTES, 2 * N - 1, "announces 20 tokens of 2 bytes"},
+        {-1, 0, 0, INDEX_BYTES, 0, "announces 20 tokens"},
+    };
+    char in[512], out[512];
+    unsigned char token[2 * N] = {0};
+    nami_test_path(out, "none.h5");
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        unsigned char index[INDEX_BYTES];
+        megatron_index(index, 8, 2, N);
+        if (row[i].at >= 0)
+            little(index + row[i].at, row[i].value, row[i].bytes);
+        put(in, "m.bin", token, row[i].bin);
+        put(in, "m.idx", index, row[i].index);
+        assert_fails(import_one(NAMI_IMPORT_MEGATRON, in, out, 0, 50257), NAMI_EINPUT,
+                     row[i].sentence);
+        assert_int_equal(access(out, F_OK), -1);
+    }
+    unsigned char index[INDEX_BYTES];
+    megatron_index(index, 3, 2, N);
+    little(token + 2 * 7, -3, 2);
+    put(in, "m.bin", token, sizeof token);
+    put(in, "m.idx", index, sizeof index);
+    assert_fails(import_one(NAMI_IMPORT_MEGATRON, in, out, 0, 50257), NAMI_EINPUT,
+                 "token 7 is -1");
+    assert_fails(import_one(NAMI_IMPORT_MEGATRON, in, out, 0, 0), NAMI_EINPUT,
+                 "--vocabulary");
+    unlink(in);
+    assert_fails(import_one(NAMI_IMPORT_MEGATRON, in, out, 0, 9), NAMI_EINPUT, "m.idx");
+}
+
 /* Standard input as a pipe and as a file that was read in part, between two files. */
 static void test_standard_input(void **state)
 {
@@ -309,6 +400,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),           cmocka_unit_test(test_split),
         cmocka_unit_test(test_nanogpt),        cmocka_unit_test(test_llmc),
+        cmocka_unit_test(test_megatron),       cmocka_unit_test(test_hostile_megatron),
         cmocka_unit_test(test_standard_input), cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_token_outside),  cmocka_unit_test(test_truncated_gz),
         cmocka_unit_test(test_places),
