@@ -39,10 +39,12 @@ typedef enum nami_kernel {
     NAMI_ADD,    /* a += b, wide */
     NAMI_SCALE,  /* a *= s, wide */
     NAMI_SQUARES, /* sums of squares in double over blocks of 64 Ki elements, added in block order */
-    NAMI_ADAMW,     /* fused AdamW step over one parameter */
-    NAMI_ADAM,      /* the same with the decay added to the gradient */
-    NAMI_SGD,       /* SGD with momentum over one parameter */
-    NAMI_RMSPROP,   /* over one parameter */
+    NAMI_ADAMW,   /* fused AdamW step over one parameter */
+    NAMI_ADAM,    /* the same with the decay added to the gradient */
+    NAMI_SGD,     /* SGD with momentum over one parameter */
+    NAMI_RMSPROP, /* over one parameter */
+    NAMI_PREDICT, /* out = w - distance x direction, of momentum or of Adam's moments */
+    NAMI_DRIFT,   /* decayed mean of what updates change */
     NAMI_CONV_PACK, /* as LINEAR_PACK */
     NAMI_CONV_F,    /* y = x convolved with w, + b */
     NAMI_CONV_BI,
@@ -297,6 +299,28 @@ typedef struct nami_arg_update { /* ADAMW, ADAM, SGD, RMSPROP; over one paramete
     double grad_scale; /* clip factor, g is multiplied by it */
     int64_t step;      /* 1-based, for the bias correction */
 } nami_arg_update;
+
+typedef struct nami_arg_predict { /* PREDICT; elementwise, out may be w */
+    nami_dtype wide;
+    int64_t count;
+    const void *w;
+    const void *m; /* the direction; with v, mean of gradients */
+    const void *v; /* mean of their squares, Adam's; or NULL */
+    void *
+        out; /* w - distance m, or w - distance (m / bias1) / (sqrt(v / bias2) + eps) */
+    double distance;          /* updates to come, times the rate */
+    double beta1, beta2, eps; /* with v: bias1 = 1 - beta1^step */
+    int64_t step;             /* updates done, >= 1 */
+} nami_arg_predict;
+
+typedef struct
+    nami_arg_drift { /* DRIFT: mean = gamma mean + (1 - gamma) (after - before) */
+    nami_dtype wide;
+    int64_t count;
+    void *mean;
+    const void *before, *after;
+    double gamma;
+} nami_arg_drift;
 
 typedef struct nami_arg_wait { /* one pass: exactly y, dx or dw is given */
     nami_dtype act;

@@ -96,7 +96,13 @@ static nami_query whole_query(nami_kernel k, const void *args)
     const nami_arg_gelu *g = args;
     const nami_arg_vector *v = args;
     const nami_arg_update *u = args;
+    const nami_arg_predict *p = args;
+    const nami_arg_drift *d = args;
     const nami_arg_wait *w = args;
+    if (k == NAMI_PREDICT)
+        return (nami_query){.type = p->wide, .dim = {p->count}, .flags = p->v ? 1 : 0};
+    if (k == NAMI_DRIFT)
+        return (nami_query){.type = d->wide, .dim = {d->count}};
     if (k == NAMI_WAIT)
         return (nami_query){.type = w->act, .dim = {w->count}};
     if (k == NAMI_GELU_F || k == NAMI_GELU_BI)
@@ -285,6 +291,10 @@ static double kernel_bytes(const nami_query *r, double n)
         return 7 * n * size;
     case NAMI_SGD:
         return 5 * n * size;
+    case NAMI_PREDICT:
+        return (3 + (r->flags & 1)) * n * size;
+    case NAMI_DRIFT:
+        return 4 * n * size;
     case NAMI_RMSPROP:
         return (5 + (r->flags & 1 ? 2 : 0) + (r->flags & 2 ? 2 : 0)) * n * size;
     default:

@@ -38,8 +38,11 @@ typedef struct nami_optim_options {
     double alpha;        /* RMSprop: decay rate of the mean of squares */
     bool centered;       /* RMSprop: squares about the mean of the gradients */
     double eps;          /* added to the root; not SGD */
-    double decay; /* of weights, AdamW: decoupled; others: added to the gradient */
-    double clip;  /* global norm, 0 = off */
+    double decay;   /* of weights, AdamW: decoupled; others: added to the gradient */
+    double clip;    /* global norm, 0 = off */
+    int64_t anneal; /* steps of PipeMare's T1, see predict.h; 0 = off */
+    bool correct;   /* T2: keep the mean of updates as one more state */
+    double correct_decay; /* D of T2 */
 } nami_optim_options;
 
 extern const nami_option_table nami_optim_option_table;
@@ -52,8 +55,8 @@ nami_status nami_optim_resolve(nami_optim_options *o);
 double nami_optim_rate(const nami_optim_options *o, int64_t step, int64_t steps);
 
 /* State arrays per parameter, 1 to NAMI_OPTIM_STATES: SGD m; Adam, AdamW m, v; RMSprop v, with momentum m, centered
- * mean. Local. */
-enum { NAMI_OPTIM_STATES = 3 };
+ * mean; and with o->correct drift behind them. Local. */
+enum { NAMI_OPTIM_STATES = 4 };
 int nami_optim_states(const nami_optim_options *o);
 
 /* Group of state 0 <= s < states in a checkpoint: "optimizer/m". Static text. Local. */
@@ -66,13 +69,13 @@ double nami_optim_clip(const nami_optim_options *o, double norm);
 typedef struct nami_optim_item {
     int64_t count;
     bool decay;
-    void *w;            /* written */
-    const void *from;   /* read; NULL: w itself */
-    void *m, *v, *mean; /* those the optimiser has; see nami_optim_place */
+    void *w;                    /* written */
+    const void *from;           /* read; NULL: w itself */
+    void *m, *v, *mean, *drift; /* those there are; see nami_optim_place */
     const void *g;
 } nami_optim_item;
 
-/* Point m, v and mean of *item at its states: the first lies at `first`, the others `stride` bytes apart in the order
+/* Point m, v, mean and drift of *item at its states: the first lies at `first`, the others `stride` bytes apart in the order
  * of nami_optim_state_group; those that the optimiser lacks are NULL. Local. */
 void nami_optim_place(const nami_optim_options *o, void *first, size_t stride,
                       nami_optim_item *item);

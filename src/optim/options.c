@@ -71,6 +71,17 @@ static const nami_option rows[] = {
                 "adamw shrinks weights by it, the others add it to the gradient."),
     ROW(clip, REAL, .fallback = "1", .minimum = 0, .maximum = 1e300,
         .help = "Largest global norm of the gradient; 0 turns clipping off."),
+    ROW(anneal, INT, .fallback = "0", .minimum = 0, .maximum = 1e15, .unit = "steps",
+        .help = "With pipeline.weights = newest, PipeMare's first technique: at step k "
+                "a stage with weights T updates late divides its rate by T^(1 - "
+                "k/anneal) until k = anneal; 0: off."),
+    ROW(correct, BOOL, .fallback = "no",
+        .help =
+            "With pipeline.weights = newest, PipeMare's second technique: backward "
+            "passes read weights moved back by T times the decayed mean of updates, "
+            "one more state."),
+    ROW(correct_decay, REAL, .fallback = "0.135", .minimum = 1e-6, .maximum = 0.999999,
+        .help = "What is left of an update in that mean after T more of them."),
 };
 #undef ROW
 

@@ -15,7 +15,7 @@ static const method methods[] = {
     [NAMI_OPTIMIZER_RMSPROP] = {NAMI_RMSPROP, false, true},
 };
 
-enum { STATE_M, STATE_V, STATE_MEAN };
+enum { STATE_M, STATE_V, STATE_MEAN, STATE_DRIFT };
 
 /* Which states there are, in their order; returns how many. */
 static int list_states(const nami_optim_options *o, int state[NAMI_OPTIM_STATES])
@@ -29,6 +29,8 @@ static int list_states(const nami_optim_options *o, int state[NAMI_OPTIM_STATES]
         state[n++] = STATE_V;
     if (rmsprop && o->centered)
         state[n++] = STATE_MEAN;
+    if (o->correct)
+        state[n++] = STATE_DRIFT;
     return n;
 }
 
@@ -42,7 +44,8 @@ const char *nami_optim_state_group(const nami_optim_options *o, int s)
 {
     static const char *const groups[] = {[STATE_M] = "optimizer/m",
                                          [STATE_V] = "optimizer/v",
-                                         [STATE_MEAN] = "optimizer/mean"};
+                                         [STATE_MEAN] = "optimizer/mean",
+                                         [STATE_DRIFT] = "optimizer/drift"};
     int state[NAMI_OPTIM_STATES];
     NAMI_CHECK(s >= 0 && s < list_states(o, state));
     return groups[state[s]];
@@ -53,9 +56,11 @@ void nami_optim_place(const nami_optim_options *o, void *first, size_t stride,
 {
     int state[NAMI_OPTIM_STATES];
     const int n = list_states(o, state);
-    void **const at[] = {
-        [STATE_M] = &item->m, [STATE_V] = &item->v, [STATE_MEAN] = &item->mean};
-    item->m = item->v = item->mean = NULL;
+    void **const at[] = {[STATE_M] = &item->m,
+                         [STATE_V] = &item->v,
+                         [STATE_MEAN] = &item->mean,
+                         [STATE_DRIFT] = &item->drift};
+    item->m = item->v = item->mean = item->drift = NULL;
     for (int s = 0; s < n; s++)
         *at[state[s]] = (char *)first + (size_t)s * stride;
 }

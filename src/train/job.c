@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "optim/predict.h"
 #include "train/move.h"
 
 int nami_job_position(const nami_job *job)
@@ -128,8 +129,31 @@ static nami_status name_leg(nami_status status, int number)
     return status;
 }
 
+/* The weights that a leg asks for, also one that this number of ranks could not run. */
+static nami_weights weights_of(const nami_leg *leg)
+{
+    nami_recipe r = {.weights = NAMI_WEIGHTS_FLUSH};
+    if (leg->pipeline.weights > 0)
+        return (nami_weights)(leg->pipeline.weights - 1);
+    if (nami_recipe_preset(&r, leg->pipeline.schedule) != NAMI_OK)
+        nami_fail_clear(); /* a file of lists; planning it tells more */
+    return r.weights;
+}
+
+/* Whether some leg uses what the optimiser is told of late weights. */
+static nami_status check_weights(const nami_job *job)
+{
+    bool newest = false, predicted = false;
+    for (int i = 0; i < job->legs; i++) {
+        newest |= weights_of(&job->leg[i]) == NAMI_WEIGHTS_NEWEST;
+        predicted |= weights_of(&job->leg[i]) == NAMI_WEIGHTS_PREDICT;
+    }
+    return nami_predict_check(&job->settings->optim, newest, predicted);
+}
+
 static nami_status plan_legs(nami_job *job, int64_t partials)
 {
+    NAMI_TRY(check_weights(job));
     for (int i = job->current; i < job->legs; i++) {
         nami_leg *leg = &job->leg[i];
         nami_status status = plan_leg(job, leg, partials);

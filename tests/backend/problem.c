@@ -378,6 +378,34 @@ static nami_outcome run_rmsprop(nami_backend *b, const nami_problem *p)
     return job_done(&j);
 }
 
+/* count; Adam's direction unless bare */
+static nami_outcome run_predict(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const int64_t n = p->dim[0];
+    const nami_dtype w = job_wide(p->act);
+    nami_arg_drift d = {.wide = w, .count = n, .gamma = 0.7};
+    nami_arg_predict a = {.wide = w,
+                          .count = n,
+                          .distance = 0.3,
+                          .beta1 = 0.9,
+                          .beta2 = 0.95,
+                          .eps = 1e-3,
+                          .step = 2};
+    d.before = job_fresh(&j, "before", w, n, 1);
+    a.w = d.after = job_fresh(&j, "w", w, n, 1);
+    a.m = job_fresh(&j, "m", w, n, 1);
+    void *v = job_fresh(&j, "v", w, n, 1);
+    for (int64_t i = 0; i < n; i++) /* not negative */
+        job_put(w, v, i, nami_uniform(p->seed, (uint64_t)i));
+    a.v = p->bare ? NULL : v;
+    a.out = job_result(&j, "out", w, n, 0);
+    d.mean = job_result(&j, "mean", w, n, 1);
+    job_go(&j, NAMI_PREDICT, &a, NULL);
+    job_go(&j, NAMI_DRIFT, &d, NULL);
+    return job_done(&j);
+}
+
 const nami_suite nami_suites[] = {
     {"linear", run_linear, false},  {"norm", run_norm, true},
     {"gelu", run_gelu, true},       {"attention", run_attention, true},
@@ -386,5 +414,6 @@ const nami_suite nami_suites[] = {
     {"update", run_update, true},   {"rmsprop", run_rmsprop, true},
     {"conv", nami_run_conv, false}, {"batch_norm", nami_run_batch_norm, true},
     {"pool", nami_run_pool, true},  {"image", nami_run_image, true},
+    {"predict", run_predict, true},
 };
 const int nami_suites_count = sizeof nami_suites / sizeof nami_suites[0];

@@ -56,6 +56,7 @@ static const shape_list shapes[] = {
       {3, 7, 7, 33, 7, 1, 0}}},
     {"image", {{1, 1, 1}, {2, 3, 17}, {3, 49, 64}, {2, 100, 127}}},
     {"rmsprop", {{1}, {3}, {17}, {8193}, {20001}}},
+    {"predict", {{1}, {3}, {17}, {8193}, {20001}}},
 };
 
 static const shape_list *shapes_of(const char *family)

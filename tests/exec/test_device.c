@@ -21,6 +21,8 @@ typedef struct work {
         nami_arg_xent xent;
         nami_arg_vector vector;
         nami_arg_update update;
+        nami_arg_predict predict;
+        nami_arg_drift drift;
     } args;
 } work;
 
@@ -129,6 +131,8 @@ static size_t size_of(nami_kernel k)
         [NAMI_ADAM] = sizeof(nami_arg_update),
         [NAMI_SGD] = sizeof(nami_arg_update),
         [NAMI_RMSPROP] = sizeof(nami_arg_update),
+        [NAMI_PREDICT] = sizeof(nami_arg_predict),
+        [NAMI_DRIFT] = sizeof(nami_arg_drift),
     };
     assert_true(size_of_args[k] > 0);
     return size_of_args[k];

@@ -53,4 +53,6 @@ nami 1 run deck.ini run.directory=x train.nesterov=yes
 want 2 $? "nesterov with adamw is refused" 'train.nesterov belongs to train.optimizer = sgd'
 nami 1 run deck.ini run.directory=x train.rate=step
 want 2 $? "a stepped rate without steps is refused" 'train.rate = step needs one of'
+nami 1 run deck.ini run.directory=x train.correct=yes
+want 2 $? "a correction without stale weights is refused" 'train.correct is set, but needs pipeline.weights = newest'
 exit $failed

@@ -37,6 +37,8 @@ static const nami_cpu_kernel *const cpu_kernels[NAMI_KERNELS] = {
     [NAMI_ADAM] = &nami_cpu_adam,
     [NAMI_SGD] = &nami_cpu_sgd,
     [NAMI_RMSPROP] = &nami_cpu_rmsprop,
+    [NAMI_PREDICT] = &nami_cpu_predict,
+    [NAMI_DRIFT] = &nami_cpu_drift,
 };
 
 /* The library takes its number of threads from OpenMP, when it chooses and when it runs. */

@@ -94,6 +94,6 @@ extern const nami_cpu_kernel nami_cpu_concat_f, nami_cpu_concat_bi;
 extern const nami_cpu_kernel nami_cpu_excite_f, nami_cpu_excite_bi;
 extern const nami_cpu_kernel nami_cpu_turn, nami_cpu_cast;
 extern const nami_cpu_kernel nami_cpu_adamw, nami_cpu_adam, nami_cpu_sgd;
-extern const nami_cpu_kernel nami_cpu_rmsprop;
+extern const nami_cpu_kernel nami_cpu_rmsprop, nami_cpu_predict, nami_cpu_drift;
 
 #endif

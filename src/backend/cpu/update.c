@@ -5,19 +5,6 @@
 
 #include <math.h>
 
-NAMI_INLINE nami_vf root(nami_vf x)
-{
-#if NAMI_VL == 16
-    return (nami_vf)_mm512_sqrt_ps((__m512)x);
-#elif NAMI_VL == 8
-    return (nami_vf)_mm256_sqrt_ps((__m256)x);
-#else
-    for (int l = 0; l < NAMI_VL; l++)
-        x[l] = sqrtf(x[l]);
-    return x;
-#endif
-}
-
 /* What all elements of a step of Adam share. */
 typedef struct adam_step {
     float beta1, beta2, rest1, rest2; /* rest = 1 - beta */
@@ -59,7 +46,7 @@ NAMI_INLINE void adam_body(const nami_arg_update *a, bool decoupled, int64_t fir
             nami_vget(NAMI_F32, a->v, i, lanes) * s.beta2 + (g * g) * s.rest2;
         nami_vput(NAMI_F32, a->m, i, m, lanes);
         nami_vput(NAMI_F32, a->v, i, v, lanes);
-        nami_vput(NAMI_F32, a->w, i, w - m * s.rate / (root(v * s.bias2) + s.eps),
+        nami_vput(NAMI_F32, a->w, i, w - m * s.rate / (nami_vroot(v * s.bias2) + s.eps),
                   lanes);
     }
 }
@@ -121,7 +108,7 @@ NAMI_INLINE void rmsprop_body(const nami_arg_update *a, bool momentum, bool cent
             nami_vput(NAMI_F32, a->centre, i, c, lanes);
             v = nami_vmax(nami_vset(0), v - c * c);
         }
-        nami_vf move = g / (root(v) + eps);
+        nami_vf move = g / (nami_vroot(v) + eps);
         if (momentum) {
             move = nami_vget(NAMI_F32, a->m, i, lanes) * keep + move;
             nami_vput(NAMI_F32, a->m, i, move, lanes);

@@ -7,6 +7,8 @@
 #ifndef NAMI_BACKEND_CPU_VEC_H
 #define NAMI_BACKEND_CPU_VEC_H
 
+#include <math.h>
+
 #include "tensor/tensor.h"
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
@@ -259,6 +261,20 @@ NAMI_INLINE nami_vf nami_vexp(nami_vf x)
     p = p * (r * r) + (r + 1.0f);
     const nami_vf y = (nami_vf)((nami_vi)p + ((nami_vi)t << 23));
     return nami_vselect(x == x, y, x);
+}
+
+/* Square roots, rounded correctly. Local. */
+NAMI_INLINE nami_vf nami_vroot(nami_vf x)
+{
+#if NAMI_VL == 16
+    return (nami_vf)_mm512_sqrt_ps((__m512)x);
+#elif NAMI_VL == 8
+    return (nami_vf)_mm256_sqrt_ps((__m256)x);
+#else
+    for (int l = 0; l < NAMI_VL; l++)
+        x[l] = sqrtf(x[l]);
+    return x;
+#endif
 }
 
 #endif

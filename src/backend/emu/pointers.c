@@ -52,6 +52,12 @@ static const shape update = {sizeof(nami_arg_update),
                              6,
                              {AT(update, w), AT(update, from), AT(update, g),
                               AT(update, m), AT(update, v), AT(update, centre)}};
+static const shape predict = {
+    sizeof(nami_arg_predict),
+    4,
+    {AT(predict, w), AT(predict, m), AT(predict, v), AT(predict, out)}};
+static const shape drift = {
+    sizeof(nami_arg_drift), 3, {AT(drift, mean), AT(drift, before), AT(drift, after)}};
 static const shape waiting = {
     sizeof(nami_arg_wait),
     6,
@@ -109,6 +115,8 @@ static const shape *const shapes[NAMI_KERNELS] = {
     [NAMI_ADAM] = &update,
     [NAMI_SGD] = &update,
     [NAMI_RMSPROP] = &update,
+    [NAMI_PREDICT] = &predict,
+    [NAMI_DRIFT] = &drift,
     [NAMI_WAIT] = &waiting,
     [NAMI_CONV_PACK] = &conv,
     [NAMI_CONV_F] = &conv,

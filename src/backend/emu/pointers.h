@@ -17,6 +17,8 @@ typedef union nami_emu_args {
     nami_arg_xent xent;
     nami_arg_vector vector;
     nami_arg_update update;
+    nami_arg_predict predict;
+    nami_arg_drift drift;
     nami_arg_wait wait;
     nami_arg_conv conv;
     nami_arg_batch_norm batch_norm;
