@@ -90,9 +90,9 @@ static void add_gaps(nami_text *t, const nami_run *run, const nami_timeline *mea
             : nami_gap_largest(measured, &predicted->timeline, &run->job.layout, gap);
     nami_text_add(t, ",\n  \"gaps\":[");
     for (int i = 0; i < count; i++) {
-        const nami_action a = gap[i].before;
-        nami_text_add(t, "%s\n    {\"before\":\"%d%c%d\"", i ? "," : "", a.stage,
-                      nami_semantics_of((nami_kind)a.kind)->letter, a.unit);
+        nami_text_add(t, "%s\n    {\"before\":\"", i ? "," : "");
+        nami_action_print(gap[i].before, t);
+        nami_text_add(t, "\"");
         nami_event_whole(t, "rank", gap[i].rank);
         nami_event_number(t, "measured", gap[i].measured);
         nami_event_number(t, "predicted", gap[i].predicted);
