@@ -2,6 +2,7 @@
 /* test_emu.c - on a device with lanes, costs and delays of its own, every schedule gives the bits of one rank of the
  * reference: no host memory is touched by the device or the other way round, nothing is read too early, nothing hangs.
  * NAMI_TEST_LONG=1 tries hundreds of seeds. */
+#define TINY_TIME 8 /* two slices */
 #include "tiny.h"
 
 #include <math.h>
@@ -36,6 +37,16 @@ static const tiny_problem basis = {.backend = "ref",
 static bool close_to(double a, double b)
 {
     return fabs(a - b) <= 1e-5 * fabs(b);
+}
+
+static tiny_way way_of(const char *schedule, int replicas)
+{
+    return (tiny_way){.schedule = schedule,
+                      .positions = size / replicas,
+                      .replicas = replicas,
+                      .waves = 1,
+                      .chunks = 2,
+                      .slices = strcmp(schedule, "terapipe") == 0 ? 2 : 0};
 }
 
 /* Whether the way can be run at all, and whether it promises the same bits. */
@@ -82,11 +93,7 @@ static int all_ways(const tiny_problem *p, const tiny_outcome *want)
     int count = 0;
     for (int d = 1; d <= size; d++)
         for (int i = 0; i < nami_presets_with_flush() && size % d == 0; i++) {
-            const tiny_way w = {.schedule = nami_preset_at(i)->name,
-                                .positions = size / d,
-                                .replicas = d,
-                                .waves = 1,
-                                .chunks = 2};
+            const tiny_way w = way_of(nami_preset_at(i)->name, d);
             count += same(p, &w, want);
         }
     return count;
@@ -134,21 +141,26 @@ static void test_seeds(void **state)
     const char *wish = getenv("NAMI_TEST_LONG");
     const int seeds = size == 1 ? 1 : wish && atoi(wish) > 0 ? 300 : 10;
     const int64_t first = (int64_t)nami_test_seed(1);
-    const tiny_problem p = basis;
+    tiny_problem p = basis;
+    p.partials = 2; /* for two replicas */
     const tiny_outcome want = reference(&p);
+    int runs_of[3] = {0}; /* one copy, two copies, token slices */
     for (int s = 0; s < seeds; s++) {
         options.seed = first + s;
         options.jitter = s % 3 == 0 ? 10e-6 : s % 3 == 1 ? 40e-6 : 150e-6;
         for (int i = 0; i < nami_presets_with_flush(); i++) {
             const int d = (s + i) % 2 == 0 && size % 2 == 0 ? 2 : 1;
-            const tiny_way w = {.schedule = nami_preset_at(i)->name,
-                                .positions = size / d,
-                                .replicas = d,
-                                .waves = 1,
-                                .chunks = 2};
-            (void)same(&p, &w, &want);
+            const tiny_way w = way_of(nami_preset_at(i)->name, d);
+            const bool copies =
+                nami_preset_at(i)->placement == NAMI_PLACE_BIDIRECTIONAL;
+            runs_of[w.slices > 1 ? 2 : copies] += same(&p, &w, &want);
         }
+        if (rank == 0 && (s + 1) % 10 == 0)
+            print_message("%d seeds: %d runs, %d of two copies, %d of token slices\n",
+                          s + 1, runs_of[0], runs_of[1], runs_of[2]);
     }
+    assert_true(runs_of[0] > 0 && runs_of[2] > 0);
+    assert_true(size == 1 || runs_of[1] > 0);
 }
 
 int main(int argc, char **argv)
