@@ -5,13 +5,13 @@
 
 static size_t offset_of(const nami_exec *e, int i, int state)
 {
-    return (size_t)state * e->share.parameter + e->share.param[i].at;
+    return (size_t)state * e->share.state + e->share.param[i].at;
 }
 
 /* State 0 are the parameters; states 1.. follow each other. */
 static char *device_of(const nami_exec *e, int i, int state)
 {
-    return state == 0 ? e->parameter + e->share.param[i].at
+    return state == 0 ? nami_ring_weight(e, i, e->ring[e->share.param[i].local].base)
                       : e->state + offset_of(e, i, state - 1);
 }
 
@@ -26,7 +26,7 @@ static char *shadow_of(nami_exec *e, int i, int state)
 {
     size_t arrays = (size_t)e->share.states + 1;
     if (e->shadow == NULL) {
-        e->shadow = nami_alloc(NAMI_MEM_OTHER, arrays * e->share.parameter);
+        e->shadow = nami_alloc(NAMI_MEM_OTHER, arrays * e->share.state);
         e->shadowed = nami_calloc(NAMI_MEM_OTHER, arrays * (size_t)e->share.params, 1);
     }
     bool *known = &e->shadowed[(size_t)i * arrays + (size_t)state];

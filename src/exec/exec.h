@@ -34,6 +34,9 @@ typedef struct nami_exec_config {
      * it must exceed the time of a step, as a slow rank cannot be told from a lost one. 0: for ever. */
     double stall_seconds;
     nami_prof *prof; /* borrowed */
+    size_t
+        bucket; /* bytes of gradients that are summed over replicas at a time; 0: 1 MiB */
+    bool poison; /* tests: weights nobody may read any more become NaN */
 } nami_exec_config;
 
 /* Allocate and initialise this rank's share; parameters get their initial values. Collective.
@@ -50,7 +53,7 @@ typedef struct nami_exec_result {
     int64_t best, five;
 } nami_exec_result;
 
-/* One optimiser step, 0-based `step`, at learning rate `rate`. Collective.
+/* One optimiser step (without a flush: a window of one), 0-based `step`, at learning rate `rate`. Collective.
  * Status: NAMI_ENUMERIC loss or gradient not finite: parameters are unchanged. */
 nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
                            const nami_exec_source *source, nami_exec_result *out);
@@ -71,6 +74,25 @@ nami_status nami_exec_window(nami_exec *e, int64_t first_step, int count,
 /* Loss of one batch without an update, dropout off; `samples` <= batch of them count (the rest is padding). Collective. */
 nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
                                const nami_exec_source *source, nami_exec_result *out);
+
+/* Updates between the weights that a pass of a unit read and the ones that its own update was applied to. */
+typedef struct nami_exec_delays {
+    int64_t units;
+    int32_t least, most;
+    double sum;
+} nami_exec_delays;
+
+/* What a stage really did, counted as it ran, over all windows since nami_exec_new. */
+typedef struct nami_exec_staleness {
+    int stage;
+    int versions; /* most versions of the weights from the newest back to one still read */
+    /* [0]: of forwards, [1]: of backwards. Units whose forward ran before the stage's first update of a window fill
+     * it, units whose update came behind its last forward drain it. */
+    nami_exec_delays fill[2], steady[2], drain[2];
+} nami_exec_staleness;
+
+/* The stages of this rank into out [most]; returns how many. Nothing is counted with a flush. Local. */
+int nami_exec_stages(const nami_exec *e, int most, nami_exec_staleness *out);
 
 /* The arrays this rank holds, for checkpoints: catalogue order, all ranks the same length: for each parameter p its value
  * (state 0) and optimiser states 1..; data NULL where this rank does not hold it. `owner`: this rank is the one to write it.

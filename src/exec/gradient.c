@@ -16,12 +16,17 @@ static char *sum_at(nami_exec *e, int local, int level)
            e->share.stage[local].sum_at;
 }
 
+static size_t sum_bytes(const nami_exec *e, int local)
+{
+    return (size_t)e->share.stage[local].sum_count * e->share.wide;
+}
+
 /* How many backward passes a partial sum of one of several copies gets is not known before its REDUCE. */
 static int passes_a_partial(const nami_exec *e)
 {
     const nami_layout *l = e->config.layout;
     return l->train.place.copies > 1 ? INT_MAX
-                                     : l->train.recipe.microbatches /
+                                     : nami_recipe_group(&l->train.recipe) /
                                            nami_share_leaves(l) * nami_layout_slices(l);
 }
 
@@ -37,7 +42,7 @@ void nami_sums_open(nami_exec *e, int local)
         return;
     NAMI_CHECK(s->depth < e->share.levels);
     nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, sum_at(e, local, s->depth),
-                      (size_t)e->share.stage[local].sum_count * e->share.wide);
+                      sum_bytes(e, local));
 }
 
 /* The two uppermost complete sums become one. */
@@ -103,18 +108,16 @@ static void exchange_send(nami_exec *e, int local)
     }
 }
 
-/* Start sums over replicas in the order of their REDUCEs, which all replicas share. */
+/* Start sums over replicas in the order of the pieces, which all replicas share. */
 static void start_reductions(nami_exec *e)
 {
-    for (; e->started < e->reached; e->started++) {
-        int local = e->order[e->started];
-        const nami_share_stage *t = &e->share.stage[local];
-        if (!nami_backend_done(e->config.backend, e->sums[local].copied))
+    for (; e->started < e->pieces; e->started++) {
+        const nami_piece *p = &e->piece[e->started];
+        if (!nami_backend_done(e->config.backend, p->copied))
             return;
         if (e->reducer != NULL)
-            nami_reducer_start(e->reducer, e->host_gradient + t->sum_at, t->sum_count,
-                               (int)e->share.wide);
-        e->sums[local].state = NAMI_SUMS_REDUCING;
+            nami_reducer_start(e->reducer, e->host_gradient + p->at,
+                               (int64_t)(p->bytes / e->share.wide), (int)e->share.wide);
     }
 }
 
@@ -123,31 +126,54 @@ bool nami_sums_progress(nami_exec *e)
     start_reductions(e);
     if (e->reducer != NULL && !nami_reducer_poll(e->reducer))
         return false;
+    if (e->started < e->pieces)
+        return false;
     for (int i = 0; i < e->share.stages; i++) {
-        if (e->sums[i].state == NAMI_SUMS_REDUCING)
+        if (e->sums[i].state == NAMI_SUMS_COMPLETE)
             exchange_send(e, i);
     }
-    return e->started == e->reached;
+    return true;
 }
 
-/* Copy to the host what MPI will read of a stage's sums: all with replicas, else what another position waits for. */
-static void copy_to_host(nami_exec *e, int local)
+/* Copy to the host what another position waits for of a stage's sums, where replicas do not need all of them. */
+static void copy_moves(nami_exec *e, int local)
 {
-    const nami_share_stage *t = &e->share.stage[local];
-    nami_backend *b = e->config.backend;
-    if (b->host)
-        return;
-    if (e->reducer != NULL)
-        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_gradient + t->sum_at,
-                          e->gradient + t->sum_at,
-                          (size_t)t->sum_count * e->share.wide);
-    for (int i = 0; e->reducer == NULL && i < e->share.moves; i++) {
+    for (int i = 0; i < e->share.moves; i++) {
         const nami_share_move *m = &e->share.move[i];
         size_t at = term_of(e, m)->at;
         if (m->sends && term_of(e, m)->local == local)
-            nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_gradient + at,
-                              e->gradient + at, bytes_of(e, m));
+            nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE,
+                              e->host_gradient + at, e->gradient + at, bytes_of(e, m));
     }
+}
+
+/* The bytes [at, at + bytes) of gradients, which are complete here, go on their way. */
+static void send_piece(nami_exec *e, size_t at, size_t bytes)
+{
+    nami_backend *b = e->config.backend;
+    nami_piece *p = &e->piece[e->pieces++];
+    if (!b->host && e->reducer != NULL)
+        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_gradient + at, e->gradient + at,
+                          bytes);
+    *p = (nami_piece){
+        .at = at, .bytes = bytes, .copied = nami_backend_mark(b, NAMI_LANE_COMPUTE)};
+}
+
+/* Only where micro-batches add to one sum is it complete before all of them have ended. */
+void nami_sums_hand(nami_exec *e, int local, int open)
+{
+    const nami_share_stage *t = &e->share.stage[local];
+    nami_sums *s = &e->sums[local];
+    size_t from = t->sum_at + s->kept_back;
+    if (e->reducer == NULL || e->share.levels > 1 || open >= s->open ||
+        e->config.layout->train.place.copies > 1)
+        return;
+    s->open = open;
+    from = open > 0 ? t->sum[open] : t->sum_at;
+    if (t->sum_at + s->kept_back - from < e->config.bucket)
+        return;
+    send_piece(e, from, t->sum_at + s->kept_back - from);
+    s->kept_back = from - t->sum_at;
 }
 
 void nami_sums_reduce(nami_exec *e, int local)
@@ -161,10 +187,10 @@ void nami_sums_reduce(nami_exec *e, int local)
     while (s->depth > 1)
         combine(e, local);
     NAMI_CHECK(s->depth == 1 && s->added == 0 && s->weight[0] == nami_share_leaves(l));
-    copy_to_host(e, local);
-    s->copied = nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE);
+    if (!e->config.backend->host && e->reducer == NULL)
+        copy_moves(e, local);
+    send_piece(e, e->share.stage[local].sum_at, s->kept_back);
     s->state = NAMI_SUMS_COMPLETE;
-    e->order[e->reached++] = local;
     (void)nami_sums_progress(e);
 }
 
@@ -194,6 +220,23 @@ static void describe_exchange(const nami_exec *e, int number, nami_text *out)
                   m->sends ? "to" : "from", m->peer);
 }
 
+/* The next sum of a stage grows from the ground. */
+static void restart(nami_exec *e, int local)
+{
+    nami_sums *s = &e->sums[local];
+    s->depth = s->added = 0;
+    s->state = NAMI_SUMS_GROWING;
+    s->open = e->share.stage[local].uses;
+    s->kept_back = sum_bytes(e, local);
+}
+
+void nami_sums_begin(nami_exec *e)
+{
+    e->pieces = e->started = 0;
+    for (int i = 0; i < e->share.stages; i++)
+        restart(e, i);
+}
+
 /* What the host changed or received goes to the device before launches to come. */
 static void return_to_device(nami_exec *e)
 {
@@ -214,11 +257,14 @@ static char *term_at(nami_exec *e, int i, int t)
     return (term->local >= 0 ? e->gradient : e->exchange) + term->at;
 }
 
-/* On every position in the same order, so all get the same bits: copies in pairs, then uses. */
-static void add_terms(nami_exec *e)
+/* On every position in the same order, so all get the same bits: copies in pairs, then uses; of parameters that stage
+ * `local` updates, -1: of all. */
+static void add_terms(nami_exec *e, int local)
 {
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
+        if (local >= 0 && h->local != local)
+            continue;
         for (int step = 1; step < h->terms; step *= 2) {
             for (int t = 0; t + step < h->terms; t += 2 * step) {
                 nami_arg_vector a = {.wide = e->config.layout->wide,
@@ -243,7 +289,22 @@ void nami_sums_settle(nami_exec *e)
                                           .number = i,
                                           .phase = NAMI_PHASE_WAIT});
     return_to_device(e);
-    add_terms(e);
+    add_terms(e, -1);
+}
+
+void nami_sums_finish(nami_exec *e, int local)
+{
+    const nami_share_stage *t = &e->share.stage[local];
+    nami_exec_wait(e, &(nami_awaited){.ready = replicas_ready,
+                                      .describe = describe_replicas,
+                                      .phase = NAMI_PHASE_REDUCE});
+    if (!e->config.backend->host && e->reducer != NULL)
+        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->gradient + t->sum_at,
+                          e->host_gradient + t->sum_at, sum_bytes(e, local));
+    add_terms(e, local);
+    restart(e, local);
+    if (e->started == e->pieces) /* nothing is under way */
+        e->pieces = e->started = 0;
 }
 
 char *nami_sums_of(nami_exec *e, int i)

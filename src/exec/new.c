@@ -23,7 +23,7 @@ static void allocate(nami_exec *e)
 {
     const nami_share *s = &e->share;
     e->parameter = device(e, NAMI_MEM_PARAMETER, s->parameter);
-    e->state = device(e, NAMI_MEM_OPTIMIZER, (size_t)s->states * s->parameter);
+    e->state = device(e, NAMI_MEM_OPTIMIZER, (size_t)s->states * s->state);
     e->gradient = device(e, NAMI_MEM_GRADIENT, (size_t)s->levels * s->gradient);
     e->exchange = device(e, NAMI_MEM_GRADIENT, s->exchange);
     e->packed = device(e, NAMI_MEM_PACKED, s->packed);
@@ -44,6 +44,8 @@ static void allocate(nami_exec *e)
     e->host_exchange = mirror(e, NAMI_MEM_MESSAGE, e->exchange, s->exchange);
     e->arranging = s->arrange > 0 ? nami_alloc(NAMI_MEM_DATA, s->arrange) : NULL;
     e->merge = nami_alloc(NAMI_MEM_MESSAGE, s->merge);
+    e->history = s->history > 0 ? nami_alloc(NAMI_MEM_MESSAGE, s->history) : NULL;
+    e->tally = s->tally > 0 ? nami_alloc(NAMI_MEM_DATA, s->tally) : NULL;
 }
 
 static void release(nami_exec *e)
@@ -65,6 +67,8 @@ static void release(nami_exec *e)
     }
     nami_free(e->arranging);
     nami_free(e->merge);
+    nami_free(e->history);
+    nami_free(e->tally);
 }
 
 /* Tables of the executor itself. */
@@ -72,16 +76,22 @@ static void make_tables(nami_exec *e)
 {
     const nami_share *s = &e->share;
     int most = 1;
+    size_t pieces = (size_t)s->stages + 1;
     size_t params = (size_t)s->params + 1, stages = (size_t)s->stages + 1;
-    for (int i = 0; i < s->stages; i++)
+    for (int i = 0; i < s->stages; i++) {
         most = s->stage[i].uses > most ? s->stage[i].uses : most;
+        pieces += (size_t)s->stage[i].uses;
+    }
     e->pointer = nami_calloc(NAMI_MEM_OTHER, 2 * (size_t)most, sizeof *e->pointer);
     e->message =
         nami_calloc(NAMI_MEM_OTHER, (size_t)s->buffers + 1, sizeof *e->message);
     e->requests = nami_calloc(NAMI_MEM_OTHER, (size_t)(s->buffers * s->parts_most) + 1,
                               sizeof *e->requests);
     e->sums = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->sums);
-    e->order = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *e->order);
+    e->piece = nami_calloc(NAMI_MEM_OTHER, pieces, sizeof *e->piece);
+    e->group =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)e->config.layout->window, sizeof *e->group);
+    e->read = nami_calloc(NAMI_MEM_OTHER, (size_t)s->units + 1, sizeof *e->read);
     e->kernels = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->kernels);
     e->add_terms = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->add_terms);
     e->shrink = nami_calloc(NAMI_MEM_OTHER, params, sizeof(*e->shrink));
@@ -100,7 +110,9 @@ static void free_tables(nami_exec *e)
     nami_free(e->message);
     nami_free(e->requests);
     nami_free(e->sums);
-    nami_free(e->order);
+    nami_free(e->piece);
+    nami_free(e->group);
+    nami_free(e->read);
     nami_free(e->kernels);
     nami_free(e->add_terms);
     nami_free((void *)e->shrink);
@@ -159,7 +171,7 @@ static void put_piece(nami_exec *e, const nami_share_param *h, int64_t from,
         value = wide;
     }
     nami_backend_copy(e->config.backend, 0,
-                      e->parameter + h->at + (size_t)from * e->share.wide, value,
+                      e->parameter + h->weight + (size_t)from * e->share.wide, value,
                       (size_t)count * e->share.wide);
     nami_exec_finish_lane(e);
 }
@@ -173,7 +185,7 @@ static void initialise(nami_exec *e)
         nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->parameter,
                           s->parameter);
         nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->state,
-                          (size_t)s->states * s->parameter);
+                          (size_t)s->states * s->state);
         nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->gradient,
                           (size_t)s->levels * s->gradient);
     }
@@ -220,6 +232,7 @@ static nami_status set_up(nami_exec *e)
     allocate(e);
     check_balance(e, before);
     make_tables(e);
+    nami_rings_open(e);
     NAMI_TRY(prepare(e));
     initialise(e);
     nami_exec_pack(e);
@@ -242,6 +255,8 @@ nami_status nami_exec_new(const nami_exec_config *config, nami_exec **out)
     nami_exec *e = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *e);
     e->config = *config;
     e->rank = nami_comm_rank(config->comm);
+    if (e->config.bucket == 0)
+        e->config.bucket = BUCKET;
     nami_status status = nami_comm_settle(config->comm, set_up(e));
     if (status == NAMI_OK)
         status = open_reducer(e);
@@ -263,6 +278,8 @@ void nami_exec_free(nami_exec *e)
     nami_free(e->shadow);
     nami_free(e->shadowed);
     free_tables(e);
+    nami_rings_close(e);
+    nami_variants_free(e);
     nami_share_free(&e->share);
     if (e->blueprint.layout != NULL)
         nami_blueprint_free(&e->blueprint);

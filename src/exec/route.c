@@ -3,6 +3,7 @@
 #include "exec/route.h"
 
 #include "base/memory.h"
+#include "sched/staleness.h"
 
 /* Unit costs of the walk: a fused backward is two units, a message one, so that a buffer is not wanted
  * again while its message is likely to be on its way. */
@@ -106,13 +107,14 @@ typedef struct chooser {
     nami_route *route;
     double *closed;             /* end of the last backward (evaluate: forward) */
     int *in, *out, *dout, *din; /* buffers */
-    int *kept, *held;   /* slots; kept, opened, shut: of a unit, at its slice 0 */
+    int *kept, *held; /* slots; kept, data, opened, shut: of a unit, at its slice 0 */
+    int *data;
     int *opened, *shut; /* how many slices have been opened and closed */
     int *local;         /* [copies * stages] index among the position's */
     double *idle;       /* [buffers] from when each buffer is free */
     int capacity;
-    bool **busy; /* [2 * route stages] slots in use: kept, then held */
-    int *room;   /* [2 * route stages] length of busy */
+    bool **busy; /* [3 * route stages] slots in use: kept, then held, then data */
+    int *room;   /* [3 * route stages] length of busy */
 } chooser;
 
 static int64_t cell(const chooser *c, int stage, nami_action a)
@@ -157,25 +159,36 @@ static int open_slot(chooser *c, int pool, int *most)
     return slot;
 }
 
-/* Slots of saved values: kept from the first F of a unit's slices to their last backward, held from BI to BW. */
+/* Slots of saved values: kept and data from the first F of a unit's slices to their last backward, held from BI to BW.
+ * Where the forward runs again, what it saves lies in the only slot of the stage until the backward behind it. */
 static void choose_slots(chooser *c, nami_task *task)
 {
     nami_action a = task->action;
     int64_t at = cell(c, a.stage, a), unit = at - a.slice;
     int keeps = task->local, holds = c->route->stages + task->local;
+    int data = holds + c->route->stages;
     const nami_semantics *is = nami_semantics_of(a.kind);
     bool train = c->s->purpose == NAMI_PURPOSE_TRAIN;
-    if (is->opens_saved && c->opened[unit]++ == 0)
-        c->kept[unit] = open_slot(c, keeps, &c->route->kept[task->local]);
+    if (is->opens_saved && c->opened[unit]++ == 0) {
+        c->data[unit] = open_slot(c, data, &c->route->data[task->local]);
+        if (c->route->again[task->local])
+            c->route->kept[task->local] = 1;
+        else
+            c->kept[unit] = open_slot(c, keeps, &c->route->kept[task->local]);
+    }
     if (a.kind == NAMI_BI)
         c->held[at] = open_slot(c, holds, &c->route->held[task->local]);
     task->kept = c->kept[unit];
+    task->data = c->data[unit];
     if (a.kind == NAMI_BI || a.kind == NAMI_BW)
         task->held = c->held[at];
     if (is->closes_saved || (!train && is->opens_saved))
         c->shut[unit]++;
-    if (c->shut[unit] == c->s->recipe.slices)
-        c->busy[keeps][task->kept] = false;
+    if (c->shut[unit] == c->s->recipe.slices) {
+        c->busy[data][task->data] = false;
+        if (!c->route->again[task->local])
+            c->busy[keeps][task->kept] = false;
+    }
     if (a.kind == NAMI_BW)
         c->busy[holds][task->held] = false;
 }
@@ -205,8 +218,8 @@ static void choose_compute(chooser *c, nami_task *task, double start)
     if (is->makes_gradient)
         task->din = made(c, a, a.stage - 1, start, c->dout, c->din, NAMI_SEND_B);
     task->in = a.stage > 0 ? c->in[at] : -1;
-    task->dout =
-        is->makes_output || a.stage + 1 == c->s->place.stages ? -1 : c->dout[at];
+    bool forward = a.kind == NAMI_F || a.kind == NAMI_R;
+    task->dout = forward || a.stage + 1 == c->s->place.stages ? -1 : c->dout[at];
 }
 
 static void choose_message(chooser *c, nami_task *task, double start)
@@ -249,7 +262,13 @@ static void choose(chooser *c)
         *task = (nami_task){.action = a,
                             .local = c->local[a.copy * c->s->place.stages + a.stage]};
         task->in = task->out = task->dout = task->din = -1;
-        task->kept = task->held = task->peer = task->tag = -1;
+        task->kept = task->held = task->data = task->peer = task->tag = -1;
+        task->dies = -1;
+        task->group = a.unit < 0     ? 0
+                      : is->per_unit ? a.unit / nami_recipe_group(&c->s->recipe)
+                                     : a.unit;
+        if (a.kind == NAMI_UPDATE)
+            task->from = task->group % c->route->versions[task->local];
         if (a.kind == NAMI_BI)
             c->route->split[task->local] = true;
         if (is->compute)
@@ -257,6 +276,72 @@ static void choose(chooser *c)
         else if (is->sends || is->receives)
             choose_message(c, task, c->t->start[c->position][i]);
     }
+}
+
+/* What a list says of each stage beforehand. */
+static void note_stages(chooser *c)
+{
+    const nami_schedule *s = c->s;
+    nami_route *r = c->route;
+    const nami_list *l = &s->list[c->position];
+    for (int i = 0; i < r->stages; i++)
+        r->versions[i] = nami_schedule_versions(s, r->copy[i], r->stage[i]);
+    for (int64_t i = 0; i < l->count; i++) {
+        nami_action a = l->item[i];
+        if (a.kind == NAMI_R)
+            r->again[c->local[a.copy * s->place.stages + a.stage]] = true;
+    }
+}
+
+/* From the end of the list on: which action is the last of a group to add to its stage's gradients, and which is the last
+ * to read a version. */
+static void note_last(chooser *c)
+{
+    enum { SLOTS = 256 };
+    nami_route *r = c->route;
+    bool *ends = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *ends);
+    bool *needed =
+        nami_calloc(NAMI_MEM_OTHER, ((size_t)r->stages + 1) * SLOTS, sizeof *needed);
+    for (int i = 0; i < r->stages; i++)
+        needed[i * SLOTS + nami_recipe_updates(&c->s->recipe) % r->versions[i]] = true;
+    for (int64_t i = r->count - 1; i >= 0; i--) {
+        nami_task *t = &r->task[i];
+        const nami_semantics *is = nami_semantics_of(t->action.kind);
+        bool updates = t->action.kind == NAMI_UPDATE;
+        bool *need = needed + t->local * SLOTS;
+        int read = updates ? t->from : t->action.version;
+        if (t->action.kind == NAMI_REDUCE)
+            ends[t->local] = true;
+        if (is->adds_gradient) {
+            t->completes = ends[t->local];
+            ends[t->local] = false;
+        }
+        if (updates && read != t->action.version)
+            need[t->action.version] = false;
+        if (!updates && !is->compute)
+            continue;
+        t->dies = need[read] ? -1 : read;
+        need[read] = true;
+    }
+    nami_free(ends);
+    nami_free(needed);
+}
+
+/* The delay of each F, as the policies that predict need it. */
+static void note_delays(chooser *c)
+{
+    nami_route *r = c->route;
+    int units = c->s->recipe.microbatches;
+    int32_t *delay = nami_alloc(NAMI_MEM_OTHER, 2 * (size_t)units * sizeof *delay);
+    for (int i = 0; i < r->stages; i++) {
+        nami_schedule_delays(c->s, r->stage[i], delay, delay + units);
+        for (int64_t k = 0; k < r->count; k++) {
+            nami_task *t = &r->task[k];
+            if (t->local == i && t->action.kind == NAMI_F)
+                t->delay = delay[t->action.unit];
+        }
+    }
+    nami_free(delay);
 }
 
 static void route_open(chooser *c, const nami_schedule *s, nami_route *r)
@@ -272,6 +357,10 @@ static void route_open(chooser *c, const nami_schedule *s, nami_route *r)
     r->kept = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->kept);
     r->held = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->held);
     r->split = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->split);
+    r->again = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->again);
+    r->data = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->data);
+    r->versions =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *r->versions);
     r->count = s->list[c->position].count;
     r->task = nami_calloc(NAMI_MEM_OTHER, (size_t)r->count + 1, sizeof *r->task);
 }
@@ -283,11 +372,12 @@ static void route_position(const timing *t, int position, nami_route *r)
                    (size_t)s->recipe.slices;
     chooser c = {.t = t, .s = s, .position = position, .route = r};
     route_open(&c, s, r);
-    size_t pools = 2 * (size_t)r->stages + 1;
-    int *table = nami_calloc(NAMI_MEM_OTHER, 8 * cells, sizeof *table);
+    size_t pools = 3 * (size_t)r->stages + 1;
+    int *table = nami_calloc(NAMI_MEM_OTHER, 9 * cells, sizeof *table);
     c.in = table, c.out = table + cells, c.dout = table + 2 * cells;
     c.din = table + 3 * cells, c.kept = table + 4 * cells, c.held = table + 5 * cells;
     c.opened = table + 6 * cells, c.shut = table + 7 * cells;
+    c.data = table + 8 * cells;
     c.closed = nami_calloc(NAMI_MEM_OTHER, cells, sizeof *c.closed);
     c.busy = nami_calloc(NAMI_MEM_OTHER, pools, sizeof *c.busy);
     c.room = nami_calloc(NAMI_MEM_OTHER, pools, sizeof *c.room);
@@ -296,7 +386,11 @@ static void route_position(const timing *t, int position, nami_route *r)
                     sizeof *c.local);
     for (int i = 0; i < r->stages; i++)
         c.local[r->copy[i] * s->place.stages + r->stage[i]] = i;
+    note_stages(&c);
     choose(&c);
+    note_last(&c);
+    if (s->recipe.weights == NAMI_WEIGHTS_PREDICT)
+        note_delays(&c);
     for (size_t i = 0; i < pools; i++)
         nami_free(c.busy[i]);
     nami_free(table);
@@ -312,18 +406,14 @@ static nami_status check_known(const nami_schedule *s)
 {
     const unsigned known = 1u << NAMI_F | 1u << NAMI_B | 1u << NAMI_BI | 1u << NAMI_BW |
                            1u << NAMI_SEND_F | 1u << NAMI_RECV_F | 1u << NAMI_SEND_B |
-                           1u << NAMI_RECV_B | 1u << NAMI_REDUCE | 1u << NAMI_UPDATE;
-    const char *name = s->recipe.name != NULL ? s->recipe.name : "of a file";
-    if (s->recipe.weights != NAMI_WEIGHTS_FLUSH)
-        return nami_fail(NAMI_EPLAN,
-                         "schedule %s keeps weights without flush: that "
-                         "cannot be run yet",
-                         name);
+                           1u << NAMI_RECV_B | 1u << NAMI_REDUCE | 1u << NAMI_UPDATE |
+                           1u << NAMI_R;
+    bool flushes = nami_recipe_flushes(&s->recipe);
     for (int p = 0; p < s->place.positions; p++) {
         bool updating = false; /* one norm over all gradients comes before any update */
         for (int64_t i = 0; i < s->list[p].count; i++) {
             nami_action a = s->list[p].item[i];
-            if (updating && a.kind != NAMI_UPDATE)
+            if (flushes && updating && a.kind != NAMI_UPDATE)
                 return nami_fail(
                     NAMI_EPLAN,
                     "position %d, entry %lld: %s comes after an UPDATE, but "
@@ -362,6 +452,9 @@ void nami_routes_free(nami_route *route, int positions)
         nami_free(route[p].kept);
         nami_free(route[p].held);
         nami_free(route[p].split);
+        nami_free(route[p].again);
+        nami_free(route[p].data);
+        nami_free(route[p].versions);
         route[p] = (nami_route){0};
     }
 }

@@ -20,9 +20,15 @@ typedef struct nami_task {
     int dout; /* gradient of the output: read by B, BI, BW; filled by RECV_B */
     int din; /* made by B, BI: the gradient for the stage before, here or a message; sent by SEND_B */
     int kept; /* slot of saved activations of the unit, all its token slices */
-    int held; /* slot between BI and BW */
-    int peer; /* position, of a send or receive */
-    int tag;  /* of a send or receive */
+    int data; /* slot of the unit from its F to its last backward: tokens and targets */
+    int group; /* update that the unit, REDUCE or UPDATE belongs to: 0 with a flush */
+    int from; /* UPDATE: slot of the weights that it reads; action.version is written */
+    int delay; /* F: updates of the stage between the version it reads and its own update */
+    int dies;       /* slot whose weights nobody reads behind this action; -1: none */
+    bool completes; /* the last of its group that adds to the stage's gradients */
+    int held;       /* slot between BI and BW */
+    int peer;       /* position, of a send or receive */
+    int tag;        /* of a send or receive */
 } nami_task;
 
 /* One list of one position. */
@@ -36,6 +42,9 @@ typedef struct nami_route {
     int *kept;   /* [stages] slots, each of all token slices of a unit */
     int *held;   /* [stages] slots; 0 with a backward in one piece */
     bool *split; /* [stages] BI and BW run apart */
+    bool *again; /* [stages] R runs the forward again: one slot of saved activations */
+    int *data;   /* [stages] slots of units */
+    int *versions; /* [stages] slots of weights */
 } nami_route;
 
 /* Routes of all positions of a lowered schedule into out[positions], zeroed on entry.

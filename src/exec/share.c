@@ -58,6 +58,36 @@ static nami_status find_uses(nami_blueprint *p)
     return NAMI_OK;
 }
 
+/* What would need all stages before an update. */
+static nami_status check_rolling(const nami_blueprint *p)
+{
+    const nami_recipe *r = &p->layout->recipe;
+    const char *weights = nami_weights_name(r->weights);
+    if (nami_recipe_flushes(r))
+        return NAMI_OK;
+    if (r->weights == NAMI_WEIGHTS_PREDICT)
+        return nami_fail(NAMI_EPLAN, "weights = predict cannot be run yet");
+    if (p->optim->clip > 0 && p->optim->clip_scope == NAMI_CLIP_ALL)
+        return nami_fail(NAMI_EPLAN,
+                         "train.clip = %g needs the norm of all stages before any "
+                         "update, and weights = %s does not wait for them: use "
+                         "train.clip_scope = stage, or train.clip = 0",
+                         p->optim->clip, weights);
+    for (int i = 0; i < p->uses; i++) {
+        for (int j = 0; j < i; j++) {
+            const nami_share_use *a = &p->use[j], *b = &p->use[i];
+            if (a->param == b->param && a->stage != b->stage)
+                return nami_fail(NAMI_EPLAN,
+                                 "stages %d and %d share %s, and with weights = %s "
+                                 "they would update it at different times: use "
+                                 "model.tied = no, or cut the model elsewhere",
+                                 a->stage, b->stage, p->model->param[a->param].name,
+                                 weights);
+        }
+    }
+    return NAMI_OK;
+}
+
 nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
                                 const nami_optim_options *o, nami_backend *b,
                                 nami_blueprint *out)
@@ -68,7 +98,8 @@ nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
     out->evaluate = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *out->evaluate);
     NAMI_TRY(nami_routes_make(&l->train, out->train));
     NAMI_TRY(nami_routes_make(&l->evaluate, out->evaluate));
-    return find_uses(out);
+    NAMI_TRY(find_uses(out));
+    return check_rolling(out);
 }
 
 void nami_blueprint_free(nami_blueprint *p)
@@ -98,15 +129,37 @@ static nami_share_param *param_add(nami_share *s, int local, int param)
     nami_share_param *h = &s->param[s->params++];
     *h = (nami_share_param){.param = param, .local = local};
     h->count = nami_shape_count(&s->blueprint->model->param[param].shape);
-    h->at = s->parameter;
-    s->parameter += nami_share_round((size_t)h->count * s->wide);
+    h->at = s->state;
+    s->state += nami_share_round((size_t)h->count * s->wide);
     return h;
+}
+
+/* The weights that came with stage `local`, parameters from `first` on: statistics, then the ring. */
+static void place_weights(nami_share *s, int local, int first)
+{
+    nami_share_stage *t = &s->stage[local];
+    const nami_param *param = s->blueprint->model->param;
+    for (int ring = 0; ring < 2; ring++) {
+        size_t start = s->parameter;
+        for (int i = first; i < s->params; i++) {
+            nami_share_param *h = &s->param[i];
+            if (param[h->param].statistic == (ring == 1))
+                continue;
+            h->weight = s->parameter;
+            s->parameter += nami_share_round((size_t)h->count * s->wide);
+        }
+        t->weights = s->parameter - start;
+    }
+    s->parameter += (size_t)(t->slots - 1) * t->weights;
+    for (int i = first; i < s->params; i++)
+        s->param[i].stride = param[s->param[i].param].statistic ? 0 : t->weights;
 }
 
 /* The uses of one stage: a gradient sum each, a parameter where it is new here. */
 static void stage_uses(nami_share *s, int local)
 {
     nami_share_stage *t = &s->stage[local];
+    int first = s->params;
     t->uses = nami_graph_uses(t->train);
     t->param = nami_calloc(NAMI_MEM_OTHER, (size_t)t->uses + 1, sizeof *t->param);
     t->sum = nami_calloc(NAMI_MEM_OTHER, (size_t)t->uses + 1, sizeof *t->sum);
@@ -121,6 +174,7 @@ static void stage_uses(nami_share *s, int local)
         s->gradient += nami_share_round((size_t)h->count * s->wide);
     }
     t->sum_count = (int64_t)((s->gradient - t->sum_at) / s->wide);
+    place_weights(s, local, first);
 }
 
 /* --- sums that positions exchange --- */
@@ -244,8 +298,14 @@ static nami_status stage_plan(nami_share *s, int local)
     t->kept_at = s->activation;
     t->held_at = t->kept_at + (size_t)slots * slices * t->kept;
     s->activation = t->held_at + (size_t)s->train->held[local] * t->held;
+    t->output_at = s->activation;
+    if (s->train->again[local])
+        s->activation += nami_share_round(s->crossing[t->stage + 1]);
+    t->versions = s->train->versions[local];
+    t->slots = t->versions + (p->layout->recipe.weights == NAMI_WEIGHTS_PREDICT);
+    t->packed = nami_share_round(a->packed);
     t->packed_at = s->packed;
-    s->packed += nami_share_round(a->packed);
+    s->packed += (size_t)t->slots * t->packed;
     s->transient = larger(s->transient, larger(a->transient, e->transient));
     return NAMI_OK;
 }
@@ -278,33 +338,54 @@ static void find_parts(nami_share *s)
                                         s->part + (size_t)p * s->parts_most);
 }
 
+static int more(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+/* Samples whose tokens or targets stage `stage` of `copy`, which is here, holds at once. */
+static size_t samples_held(const nami_share *s, int copy, int stage)
+{
+    int units = s->samples.units;
+    for (int i = 0; s->rolling && i < s->stages; i++) {
+        if (s->stage[i].stage == stage && s->stage[i].copy == copy)
+            units = more(s->train->data[i], s->evaluate->data[i]);
+    }
+    return (size_t)units * (size_t)s->samples.micro;
+}
+
 /* Samples, losses and messages. */
 static void outer_memory(nami_share *s)
 {
     const nami_layout *l = s->blueprint->layout;
     const nami_place *place = &l->train.place;
-    size_t samples = (size_t)(s->samples.units * s->samples.micro);
-    size_t slices = (size_t)nami_layout_slices(l);
+    size_t slices = (size_t)nami_layout_slices(l), last = (size_t)place->stages - 1;
     s->sample = nami_model_sample_of(s->blueprint->model, l->time);
-    size_t words = samples * (size_t)s->sample.words * sizeof(int32_t);
-    size_t targets = samples * (size_t)s->sample.targets * sizeof(int32_t);
+    s->rolling = !nami_recipe_flushes(&l->recipe);
+    s->units = more(l->train.recipe.microbatches, l->evaluate.recipe.microbatches);
+    size_t words = (size_t)s->sample.words * sizeof(int32_t);
+    size_t targets = (size_t)s->sample.targets * sizeof(int32_t);
     for (int c = 0; c < place->copies; c++) {
         if (nami_place_of(place, c, 0) == s->position)
-            s->tokens = words;
-        if (nami_place_of(place, c, place->stages - 1) == s->position) {
-            s->targets = targets;
-            s->losses = 3 * samples * slices * sizeof(double);
+            s->tokens = samples_held(s, c, 0) * words;
+        if (nami_place_of(place, c, (int)last) == s->position) {
+            s->targets = samples_held(s, c, (int)last) * targets;
+            s->losses = 3 * (size_t)s->units * (size_t)s->samples.micro * slices *
+                        sizeof(double);
+            s->tally = s->rolling ? (size_t)l->micro * targets : 0;
         }
     }
+    if (s->rolling)
+        s->history = (size_t)l->window * (size_t)s->params * sizeof(double);
     if (slices > 1 && s->tokens + s->targets > 0)
         s->arrange = (size_t)s->samples.micro * (size_t)l->time * sizeof(int32_t);
-    find_crossings(s);
     find_parts(s);
     s->squares = (size_t)s->params * sizeof(double);
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
                                                           : s->evaluate->buffers;
-    s->merge = (3 * (size_t)l->batch + (size_t)s->blueprint->model->params +
-                nami_layout_replicas_most(l)) *
+    s->merge = ((size_t)l->window *
+                    (3 * (size_t)l->batch + (size_t)s->blueprint->model->params + 1) +
+                (size_t)nami_layout_replicas_most(l)) *
                sizeof(double);
 }
 
@@ -314,16 +395,17 @@ static void count_bytes(nami_share *s)
 {
     size_t mirror = s->blueprint->backend->host ? 1 : 2;
     s->bytes[NAMI_MEM_PARAMETER] = s->parameter;
-    s->bytes[NAMI_MEM_OPTIMIZER] = (size_t)s->states * s->parameter;
+    s->bytes[NAMI_MEM_OPTIMIZER] = (size_t)s->states * s->state;
     s->bytes[NAMI_MEM_GRADIENT] = (size_t)s->levels * s->gradient + s->exchange;
     s->bytes[NAMI_MEM_PACKED] = s->packed;
     s->bytes[NAMI_MEM_ACTIVATION] = s->activation;
     s->bytes[NAMI_MEM_TRANSIENT] = s->transient;
     s->bytes[NAMI_MEM_MESSAGE] =
-        mirror * ((size_t)s->buffers * s->boundary + s->losses + s->squares) + s->merge;
+        mirror * ((size_t)s->buffers * s->boundary + s->losses + s->squares) +
+        s->merge + s->history;
     if (mirror == 2)
         s->bytes[NAMI_MEM_MESSAGE] += s->gradient + s->exchange;
-    s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets) + s->arrange;
+    s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets) + s->arrange + s->tally;
 }
 
 nami_status nami_share_make(const nami_blueprint *p, int position, int replica,
@@ -344,6 +426,7 @@ nami_status nami_share_make(const nami_blueprint *p, int position, int replica,
         nami_calloc(NAMI_MEM_OTHER, (size_t)out->stages + 1, sizeof *out->stage);
     out->param =
         nami_calloc(NAMI_MEM_OTHER, (size_t)p->model->params + 1, sizeof *out->param);
+    find_crossings(out);
     for (int i = 0; i < out->stages; i++) {
         NAMI_TRY(stage_plan(out, i));
         stage_uses(out, i);

@@ -4,8 +4,10 @@
  * The budget prints the sizes of a share, the executor allocates by them: one computation, so that
  * predicted and allocated bytes are the same.
  *
- *   parameters  one buffer a position: [stage][parameter], each at a multiple of 64 bytes; a parameter that
- *               two stages here use lies once, with the first of them. Optimiser states lie alike.
+ *   parameters  one buffer a position: of each stage its statistics, then a ring of slots, [slot][parameter], each at
+ *               a multiple of 64 bytes; a parameter that two stages here use lies once, with the first of them. A slot
+ *               is a version of the weights; there is one with a flush. Behind the ring may lie one more slot, of moved
+ *               weights. Statistics have no versions. Optimiser states have neither: [parameter].
  *   gradients   `levels` buffers a position, each [stage][use]: one sum for every use of a parameter
  *   exchange    the sums of the same parameters that other positions make: of other uses and other copies
  */
@@ -64,7 +66,9 @@ typedef struct nami_share_move {
 typedef struct nami_share_param {
     int param;     /* catalogue number */
     int64_t count; /* elements */
-    size_t at;     /* bytes into the parameter buffer, and into each state */
+    size_t at;     /* bytes into each optimiser state */
+    size_t weight; /* bytes of its slot 0 into the parameter buffer */
+    size_t stride; /* bytes from there to the next slot; 0: one for all */
     int local;     /* stage of this position that updates it: its first use here */
     bool
         owner; /* its first use in the model is here: checkpoints and the norm take it from here */
@@ -80,7 +84,13 @@ typedef struct nami_share_stage {
     size_t kept,
         kept_at; /* bytes of a token slice's part of a slot; of the first slot into the activation buffer */
     size_t held, held_at;
-    size_t packed_at;
+    int versions;   /* slots of the ring */
+    int slots;      /* with the one of moved weights behind it */
+    size_t weights; /* bytes of a slot */
+    size_t packed,
+        packed_at; /* bytes of the packed copies of a slot; of slot 0 into the packed buffer */
+    size_t
+        output_at; /* of what R makes and nobody reads, bytes into the activation buffer */
     size_t sum_at;     /* of its gradient sums, bytes into a gradient buffer */
     int64_t sum_count; /* elements, padding included */
     int uses;
@@ -101,7 +111,8 @@ typedef struct nami_share {
     int levels; /* gradient buffers: partial sums alive at once; 1 with several copies of the model */
     int states;       /* optimiser states */
     size_t wide;      /* bytes of a parameter's element */
-    size_t parameter; /* bytes of the parameter buffer, and of each state */
+    size_t parameter; /* bytes of the parameter buffer */
+    size_t state;     /* bytes of each optimiser state */
     size_t gradient;  /* bytes of one gradient buffer */
     size_t exchange;  /* bytes of the exchange buffer */
     size_t squares;   /* bytes of the sums of squares, [params] doubles */
@@ -115,8 +126,16 @@ typedef struct nami_share {
     int parts_most;
     nami_model_sample sample;
     int buffers; /* message buffers */
-    size_t tokens, targets,
-        losses; /* bytes of a whole step of this replica; 0: not needed here */
+    bool
+        rolling; /* tokens and targets are read for each unit when it comes: without a flush */
+    int units; /* of this rank's lists */
+    size_t tokens,
+        targets; /* bytes of a whole step of this replica, rolling: of the units held at once; 0: none */
+    size_t losses; /* bytes of all units; 0: not needed here */
+    size_t
+        history; /* bytes of the squares of all updates, [window][params] doubles; 0: with a flush */
+    size_t
+        tally; /* bytes of the targets of one micro-batch of all replicas, to be counted; 0: with a flush */
     size_t
         arrange; /* bytes of a micro-batch while its tokens are put in order of their slices; 0: whole samples */
     size_t merge; /* bytes of what is merged over all ranks at a step's end */

@@ -34,9 +34,8 @@ typedef struct nami_message {
 
 typedef enum nami_sums_state {
     NAMI_SUMS_GROWING,
-    NAMI_SUMS_COMPLETE, /* on this replica; a device still copies it to the host */
-    NAMI_SUMS_REDUCING, /* the sum over replicas has started */
-    NAMI_SUMS_SHARED    /* it is complete; what other positions wait for was sent */
+    NAMI_SUMS_COMPLETE, /* on this replica; it is on its way to the host and over replicas */
+    NAMI_SUMS_SHARED /* it is complete; what other positions wait for was sent */
 } nami_sums_state;
 
 /* Partial sums of one stage's gradients: a stack of complete ones, and the one that grows above it. */
@@ -44,10 +43,44 @@ typedef struct nami_sums {
     int weight[32]; /* [depth] partials in each complete sum */
     int depth;
     nami_sums_state state;
-    int added;                /* backward passes in the growing sum */
-    nami_event copied;        /* to the host */
+    int added;        /* backward passes in the growing sum */
+    int open;         /* uses whose sums grow yet, see nami_walk_open */
+    size_t kept_back; /* bytes at the sum's start that are not handed over yet */
     const nami_prepared *add; /* a += b over the stage's sums */
 } nami_sums;
+
+/* A piece of complete sums on its way: to the host, then over replicas. */
+typedef struct nami_piece {
+    size_t at, bytes;  /* in a gradient buffer */
+    nami_event copied; /* to the host */
+} nami_piece;
+
+/* The versions of a stage's weights, and what its units read. Numbers count the updates of a window. */
+typedef struct nami_ring {
+    int base;         /* slot of version number 0 */
+    int made;         /* updates so far */
+    int forwards;     /* so far */
+    int32_t *number;  /* [versions] of the version in each slot */
+    int32_t *read[2]; /* [units] number that the forward, the backward read */
+    bool *early;      /* [units] the forward ran before the first update */
+    int moved_delay,
+        moved_made; /* what the slot of moved weights was made for; -1: nothing */
+    double moved_rate;
+    nami_exec_staleness seen;
+} nami_ring;
+
+/* An update of a window. */
+typedef struct nami_group {
+    int64_t tokens; /* counted; -1: not yet */
+    double scale;   /* 1 / tokens */
+} nami_group;
+
+/* Lists of a window that is shorter than the layout's. */
+typedef struct nami_variant {
+    int count; /* updates */
+    nami_schedule schedule;
+    nami_route *route; /* [positions] */
+} nami_variant;
 
 /* Something that was launched and is timed when a device is through with it. */
 typedef struct nami_timing {
@@ -88,16 +121,28 @@ struct nami_exec {
     nami_message *message;  /* [buffers] */
     nami_request *requests; /* [buffers][share.parts_most] */
     nami_sums *sums;        /* [stages] */
-    int *order; /* [stages] in which their REDUCEs were reached in this step */
-    int reached, started; /* of order: entries; whose sum over replicas has started */
-    void **pointer;       /* [2 * uses of the largest stage] of the call under way */
+    nami_piece *
+        piece; /* [pieces_most] in the order of their REDUCEs, which all replicas share */
+    int pieces, started; /* there; whose sum over replicas has started */
+    nami_ring *ring;     /* [stages] */
+    nami_group *group;   /* [layout.window] */
+    double *
+        history; /* [layout.window][params] squares of each update; NULL with a flush */
+    int32_t *tally;   /* [micro][targets] to be counted; NULL: not here */
+    nami_event *read; /* [slots of units] copies of tokens and targets to a device */
+    nami_variant *variant; /* [variants] */
+    int variants;
+    const nami_route *route; /* of the list under way */
+    void *nan;               /* of poison: as long as a slot; NULL */
+    void **pointer;          /* [2 * uses of the largest stage] of the call under way */
     nami_optim_kernels *kernels;     /* [params] */
     const nami_prepared **add_terms; /* [params] a += b; NULL where there is one term */
     const nami_prepared **shrink; /* [params] SCALE of a statistic; NULL for others */
     nami_request *exchanged;      /* [moves] */
 
-    double *
-        merge; /* [3][batch] losses, best, five; [model params] squares, [replicas] counted tokens */
+    /* [3][batch] losses, best, five; [model params] squares, [replicas] counted tokens; of a window each update: [3][batch],
+     * [model params], tokens */
+    double *merge;
     nami_request counting, merging;
     nami_event lane_end; /* that nami_exec_finish_lane waits for */
 
@@ -113,8 +158,14 @@ struct nami_exec {
     /* of the step under way */
     bool train, counted, settled;
     nami_status status;
-    int64_t step;
-    double rate, scale, clip;
+    int64_t step;       /* the first of a window */
+    const double *rate; /* [updates] */
+    double clip;
+    int64_t samples; /* of a step that count */
+    int64_t
+        counted_here; /* targets of this rank, of an evaluation whose samples are read as they come */
+    int units; /* of the window */
+    const nami_exec_source *source;
     nami_exec_result result;
 };
 
@@ -165,9 +216,14 @@ void nami_message_progress(nami_exec *e);
 /* Bytes from the start of a gradient buffer plus its level: where stage `local` adds now. Local. */
 char *nami_sums_growing(nami_exec *e, int local);
 
-/* Before and after each action that adds to gradients. Local. */
+/* Before and after each action that adds to gradients; in between, when a walk has gone on that completes the sums of
+ * uses from `open` on, and the sums are as they go over replicas. Local. */
 void nami_sums_open(nami_exec *e, int local);
+void nami_sums_hand(nami_exec *e, int local, int open);
 void nami_sums_close(nami_exec *e, int local);
+
+/* Nothing is summed yet. Local. */
+void nami_sums_begin(nami_exec *e);
 
 /* A training step begins: post the receives of sums that other positions will send. Local. */
 void nami_sums_expect(nami_exec *e);
@@ -182,6 +238,10 @@ void nami_sums_reduce(nami_exec *e, int local);
 /* Complete all sums: over replicas, copies of the model, and the uses of a parameter. Collective in effect. */
 void nami_sums_settle(nami_exec *e);
 
+/* Complete the sums of stage `local` over replicas and uses, for an update of that stage alone; the next ones may grow.
+ * Local, but waits for other replicas. */
+void nami_sums_finish(nami_exec *e, int local);
+
 /* The gradient of parameter `i` of the share, complete. Local. */
 char *nami_sums_of(nami_exec *e, int i);
 
@@ -194,11 +254,65 @@ void nami_counts_wait(nami_exec *e);
 /* Merge losses and squares over all ranks; fills e->result, e->clip and e->status. Collective in effect. */
 void nami_exec_settle(nami_exec *e);
 
-/* Optimiser step of the parameters that stage `local` updates. Local. */
-void nami_exec_update(nami_exec *e, int local);
+/* What the optimiser is told for an update. */
+typedef struct nami_update {
+    int local;    /* stage */
+    int from, to; /* slots of its weights: read, written */
+    int64_t step;
+    double rate;
+    double clip; /* without a flush; else it follows from e->result */
+} nami_update;
 
-/* Rebuild the packed weights of all stages. Local. */
+/* Optimiser step of the parameters that a stage updates. Local. */
+void nami_exec_update(nami_exec *e, const nami_update *u);
+
+/* --- ring.c: versions of the weights --- */
+
+void nami_rings_open(nami_exec *e);
+void nami_rings_close(nami_exec *e);
+
+/* The slot in memory of a slot of the lists. Local. */
+static inline int nami_ring_slot(const nami_exec *e, int local, int version)
+{
+    return (e->ring[local].base + version) % e->share.stage[local].versions;
+}
+
+/* Parameter `i` of the share in a slot of its stage. Local. */
+static inline char *nami_ring_weight(const nami_exec *e, int i, int slot)
+{
+    const nami_share_param *h = &e->share.param[i];
+    return e->parameter + h->weight + (size_t)slot * h->stride;
+}
+
+/* Rebuild the packed weights of a slot; of the newest version of all stages, and wait. Local. */
+void nami_ring_pack(nami_exec *e, int local, int slot);
 void nami_exec_pack(nami_exec *e);
+
+/* A window begins: the newest versions are number 0; it ends: those of `route` with the highest numbers become the
+ * newest. Local. */
+void nami_rings_begin(nami_exec *e);
+void nami_rings_turn(nami_exec *e, const nami_route *route);
+
+/* The slot that a computation reads; moved weights are made where the policy wants them. Local. */
+int nami_ring_use(nami_exec *e, const nami_task *task);
+
+/* A computation was launched, an update of the stage was made, in slot `to`: count. Local. */
+void nami_ring_used(nami_exec *e, const nami_task *task);
+void nami_ring_made(nami_exec *e, const nami_task *task);
+
+/* --- window.c: what schedules without a flush do themselves --- */
+
+/* Tokens and targets of the unit of an F, read into its slot. Local. */
+void nami_unit_read(nami_exec *e, const nami_task *task);
+
+/* Count the targets of an update of the window, of all replicas. Local. */
+void nami_group_count(nami_exec *e, int group);
+
+/* UPDATE: wait for the stage's own sums. Local, but waits for other replicas. */
+void nami_window_update(nami_exec *e, const nami_task *task);
+
+/* Lists of windows shorter than the layout's. */
+void nami_variants_free(nami_exec *e);
 
 /* --- array.c --- */
 
@@ -207,8 +321,18 @@ void nami_exec_forget(nami_exec *e);
 
 /* --- step.c --- */
 
-/* Places and pointers of a call of stage `local` for `task` (NULL: packing). Local. */
-nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task);
+/* Places and pointers of a call of stage `local` with the weights in `slot` for `task` (NULL: packing). Local. */
+nami_graph_call nami_exec_call(nami_exec *e, int local, int slot,
+                               const nami_task *task);
+
+/* Fill `count` samples of step `number`, the `first`-th of the step on, into *token and *target (either may be NULL);
+ * those from e->samples on are padding that does not count. Local. */
+nami_status nami_exec_read(nami_exec *e, int64_t number, int64_t first, int64_t count,
+                           int32_t *token, int32_t *target);
+
+/* Begin a list: nothing is summed, counted or settled. End it: everything is at rest. Local. */
+void nami_exec_begin(nami_exec *e, int64_t number);
+void nami_exec_run(nami_exec *e, const nami_route *route, int pending);
 
 static inline int64_t
 nami_exec_pieces(const nami_exec *e) /* numbers of a row of `losses` */

@@ -4,38 +4,48 @@
 #include "base/memory.h"
 #include "exec/state.h"
 
-nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
+/* Where a unit's samples lie: with a flush by their number in the step, else in the unit's slot. */
+static void point_at_samples(nami_exec *e, const nami_task *task, nami_graph_call *c)
+{
+    const nami_layout *l = e->config.layout;
+    const nami_layout_samples *own = &e->share.samples;
+    const nami_model_sample *s = &e->share.sample;
+    int stage = e->share.stage[task->local].stage;
+    int64_t slices = nami_layout_slices(l), slice = task->action.slice;
+    int64_t unit = task->action.unit * own->micro * slices + slice * own->micro;
+    int64_t held = e->share.rolling ? task->data * own->micro : unit;
+    if (stage == 0)
+        c->input = e->tokens + held * (s->words / slices);
+    if (stage == l->train.place.stages - 1) {
+        c->targets = e->targets + held * (s->targets / slices);
+        c->loss = e->losses + unit;
+        c->best = e->train && !s->image ? NULL : c->loss + nami_exec_pieces(e);
+        c->five = c->best ? c->best + nami_exec_pieces(e) : NULL;
+    }
+}
+
+nami_graph_call nami_exec_call(nami_exec *e, int local, int slot, const nami_task *task)
 {
     const nami_share_stage *t = &e->share.stage[local];
     void **param = e->pointer, **dparam = e->pointer + t->uses;
     char *sums = nami_sums_growing(e, local);
     for (int u = 0; u < t->uses; u++) {
-        param[u] = e->parameter + e->share.param[t->param[u]].at;
+        param[u] = nami_ring_weight(e, t->param[u], slot);
         dparam[u] = sums + t->sum[u];
     }
     nami_graph_call c = {.param = param,
                          .dparam = e->train ? dparam : NULL,
-                         .packed = e->packed + t->packed_at,
+                         .packed = e->packed + t->packed_at + (size_t)slot * t->packed,
                          .transient = e->transient};
     if (task == NULL)
         return c;
-    const nami_layout *l = e->config.layout;
     const nami_layout_samples *own = &e->share.samples;
-    int64_t first = task->action.unit * own->micro, slice = task->action.slice;
-    int64_t slices = nami_layout_slices(l);
-    const nami_model_sample *s = &e->share.sample;
-    int64_t piece =
-        first * slices + slice * own->micro; /* of the step's token slices */
+    int64_t slices = nami_layout_slices(e->config.layout), slice = task->action.slice;
     c.input = task->in >= 0 ? e->message[task->in].data : NULL;
-    if (t->stage == 0)
-        c.input = e->tokens + piece * (s->words / slices);
-    if (t->stage == l->train.place.stages - 1) {
-        c.targets = e->targets + piece * (s->targets / slices);
-        c.loss = e->losses + piece;
-        c.best = e->train && !s->image ? NULL : c.loss + nami_exec_pieces(e);
-        c.five = c.best ? c.best + nami_exec_pieces(e) : NULL;
-    }
+    point_at_samples(e, task, &c);
     c.output = task->out >= 0 ? e->message[task->out].data : NULL;
+    if (task->action.kind == NAMI_R)
+        c.output = e->activation + t->output_at;
     c.doutput = task->dout >= 0 ? e->message[task->dout].data : NULL;
     c.dinput = task->din >= 0 ? e->message[task->din].data : NULL;
     c.kept =
@@ -43,9 +53,9 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, const nami_task *task)
     if (task->held >= 0)
         c.held = e->activation + t->held_at + (size_t)task->held * t->held;
     c.seed = e->config.seed;
-    c.step = e->step;
-    c.first_sample = own->first + task->action.unit * own->stride;
-    c.scale = e->scale;
+    c.step = e->step + task->group;
+    c.first_sample = own->first + task->action.unit % own->units * own->stride;
+    c.scale = e->group[task->group].scale;
     c.slice = task->action.slice;
     c.stride = t->kept;
     return c;
@@ -57,6 +67,7 @@ static const struct {
     nami_phase phase;
 } computing[NAMI_KINDS] = {
     [NAMI_F] = {NAMI_WALK_F, NAMI_PHASE_F},
+    [NAMI_R] = {NAMI_WALK_F, NAMI_PHASE_R},
     [NAMI_B] = {NAMI_WALK_B, NAMI_PHASE_B},
     [NAMI_BI] = {NAMI_WALK_BI, NAMI_PHASE_BI},
     [NAMI_BW] = {NAMI_WALK_BW, NAMI_PHASE_BW},
@@ -65,7 +76,7 @@ static const struct {
 static double flops_of(const nami_graph *g, nami_kind kind)
 {
     const nami_graph_sizes *s = nami_graph_bytes(g);
-    if (kind == NAMI_F)
+    if (kind == NAMI_F || kind == NAMI_R)
         return s->flops[NAMI_FORWARD];
     double input = s->flops[NAMI_BACKWARD_INPUT] + s->rerun;
     double weight = s->flops[NAMI_BACKWARD_WEIGHT];
@@ -84,6 +95,21 @@ static nami_event mark_behind(nami_exec *e, const nami_task *task)
     return last;
 }
 
+/* What an F wants of samples, and the last stage of their number. */
+static void prepare_samples(nami_exec *e, const nami_task *task)
+{
+    int stage = e->share.stage[task->local].stage;
+    bool last = stage == e->config.layout->train.place.stages - 1;
+    if (e->share.rolling && task->action.kind == NAMI_F)
+        nami_unit_read(e, task);
+    if (!e->train || !last)
+        return;
+    if (e->share.rolling && e->group[task->group].tokens < 0)
+        nami_group_count(e, task->group);
+    else if (!e->share.rolling && !e->counted)
+        nami_counts_wait(e);
+}
+
 static void compute(nami_exec *e, const nami_task *task)
 {
     const nami_share_stage *t = &e->share.stage[task->local];
@@ -93,19 +119,23 @@ static void compute(nami_exec *e, const nami_task *task)
     nami_message_wait(e, task->din);
     nami_message_use(e, task->in);
     nami_message_use(e, task->dout);
-    if (e->train && !e->counted && t->stage == e->config.layout->train.place.stages - 1)
-        nami_counts_wait(e);
+    prepare_samples(e, task);
     nami_timer timer = nami_timing_begin(e);
     if (adds)
         nami_sums_open(e, task->local);
     const nami_graph *g = e->train ? t->train : t->evaluate;
-    nami_graph_call call = nami_exec_call(e, task->local, task);
+    nami_graph_call call = nami_exec_call(e, task->local, nami_ring_use(e, task), task);
     nami_walk w;
     nami_walk_begin(&w, g, computing[kind].walk, &call);
-    while (nami_walk_next(&w))
+    while (nami_walk_next(&w)) {
+        if (task->completes)
+            nami_sums_hand(e, task->local, nami_walk_open(&w));
         nami_exec_progress(e);
+    }
     if (adds)
         nami_sums_close(e, task->local);
+    if (e->share.rolling && e->train)
+        nami_ring_used(e, task);
     e->config.prof->flops += flops_of(g, kind);
     nami_timing_end(e, timer, task->action, computing[kind].phase,
                     mark_behind(e, task));
@@ -126,18 +156,27 @@ static void reduce(nami_exec *e, const nami_task *task)
     nami_timer timer = nami_timing_begin(e);
     nami_sums_reduce(e, task->local);
     nami_timing_end(e, timer, task->action, NAMI_PHASE_REDUCE,
-                    e->sums[task->local].copied);
+                    nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE));
 }
 
 /* The first update of the list waits for what all of them need. */
 static void update(nami_exec *e, const nami_task *task)
 {
+    if (e->share.rolling) {
+        nami_window_update(e, task);
+        return;
+    }
     if (!e->settled)
         nami_exec_settle(e);
     if (e->status != NAMI_OK)
         return;
     nami_timer timer = nami_timing_begin(e);
-    nami_exec_update(e, task->local);
+    const int base = e->ring[task->local].base;
+    nami_exec_update(e, &(nami_update){.local = task->local,
+                                       .from = base,
+                                       .to = base,
+                                       .step = e->step,
+                                       .rate = *e->rate});
     nami_timing_end(e, timer, task->action, NAMI_PHASE_UPDATE, mark_behind(e, task));
 }
 
@@ -172,16 +211,12 @@ static void arrange(nami_exec *e, int32_t *words)
     }
 }
 
-/* Fill `count` samples, the `at`-th of this replica and `first`-th of the step on; those from `samples` on are padding
- * that does not count. */
-static nami_status read_range(nami_exec *e, int64_t number, int64_t at, int64_t first,
-                              int64_t count, int64_t samples,
-                              const nami_exec_source *source)
+nami_status nami_exec_read(nami_exec *e, int64_t number, int64_t first, int64_t count,
+                           int32_t *token, int32_t *target)
 {
     const nami_model_sample *s = &e->share.sample;
-    int32_t *token = e->host_tokens ? e->host_tokens + at * s->words : NULL;
-    int32_t *target = e->host_targets ? e->host_targets + at * s->targets : NULL;
-    int64_t real = samples - first < count ? samples - first : count;
+    const nami_exec_source *source = e->source;
+    int64_t real = e->samples - first < count ? e->samples - first : count;
     real = real > 0 ? real : 0;
     if (real > 0)
         NAMI_TRY(source->read(source->context, number, first, real, token, target));
@@ -193,17 +228,19 @@ static nami_status read_range(nami_exec *e, int64_t number, int64_t at, int64_t 
 }
 
 /* Fill the samples of this replica: of a step at once where they follow each other. */
-static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
-                                const nami_exec_source *source)
+static nami_status read_step(nami_exec *e, int64_t number)
 {
     const nami_layout_samples *own = &e->share.samples;
+    const nami_model_sample *s = &e->share.sample;
     int ranges = own->micro == own->stride ? 1 : own->units;
     int64_t each = nami_exec_samples(e) / ranges;
     nami_exec_finish_lane(
         e); /* nothing reads the samples of the step before any more */
-    for (int i = 0; i < ranges; i++)
-        NAMI_TRY(read_range(e, number, i * each, own->first + i * own->stride, each,
-                            samples, source));
+    for (int64_t i = 0; i < ranges; i++)
+        NAMI_TRY(nami_exec_read(
+            e, number, own->first + i * own->stride, each,
+            e->host_tokens ? e->host_tokens + i * each * s->words : NULL,
+            e->host_targets ? e->host_targets + i * each * s->targets : NULL));
     arrange(e, e->host_tokens);
     arrange(e, e->host_targets);
     if (e->tokens != e->host_tokens)
@@ -216,59 +253,66 @@ static nami_status read_samples(nami_exec *e, int64_t number, int64_t samples,
 }
 
 /* Other ranks are on their way already: a source that fails ends the program. */
-static void begin(nami_exec *e, int64_t number, int64_t samples,
-                  const nami_exec_source *source)
+static void read_all(nami_exec *e, int64_t number)
 {
     double start = nami_now();
-    if (e->host_tokens != NULL || e->host_targets != NULL) {
-        nami_status status = read_samples(e, number, samples, source);
+    if (!e->share.rolling && (e->host_tokens != NULL || e->host_targets != NULL)) {
+        nami_status status = read_step(e, number);
         if (status != NAMI_OK)
             nami_die(status);
     }
     nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
+}
+
+void nami_exec_begin(nami_exec *e, int64_t number)
+{
+    read_all(e, number);
     if (e->share.losses >
         0) /* another copy of the model may have some of the samples */
         nami_backend_zero(e->config.backend, NAMI_LANE_COMPUTE, e->losses,
                           e->share.losses);
     e->step = number;
     e->idle = nami_now();
-    e->reached = e->started = 0;
     e->counted = e->settled = false;
+    e->counted_here = 0;
     e->status = NAMI_OK;
     e->result = (nami_exec_result){0};
-    for (int i = 0; i < e->share.stages; i++) {
-        e->sums[i].depth = e->sums[i].added = 0;
-        e->sums[i].state = NAMI_SUMS_GROWING;
-    }
+    for (int k = 0; k < e->config.layout->window; k++)
+        e->group[k] = (nami_group){.tokens = -1};
+    nami_sums_begin(e);
     if (e->train)
         nami_sums_expect(e);
-    nami_counts_start(e);
+    if (!e->share.rolling)
+        nami_counts_start(e);
 }
 
-static void run_list(nami_exec *e, const nami_route *route, int pending)
+void nami_exec_run(nami_exec *e, const nami_route *route, int pending)
 {
     for (int64_t i = 0; i < route->count; i++)
         carry_out(e, &route->task[i]);
     for (int b = 0; b < e->share.buffers; b++)
         nami_message_wait(e, b);
-    if (!e->settled)
+    if (!e->settled && !(e->share.rolling && e->train))
         nami_exec_settle(e);
     nami_exec_finish_lane(e);
     nami_timing_progress(e);
     NAMI_CHECK(nami_comm_pending(e->config.comm) == pending);
 }
 
-nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
-                           const nami_exec_source *source, nami_exec_result *out)
+/* One step with a flush. */
+static nami_status step(nami_exec *e, int64_t number, double rate,
+                        const nami_exec_source *source, nami_exec_result *out)
 {
     nami_prof *prof = e->config.prof;
     nami_prof_begin(prof);
     e->train = true;
-    e->rate = rate;
+    e->rate = &rate;
+    e->samples = e->config.layout->batch;
+    e->source = source;
     nami_exec_forget(e);
     int pending = nami_comm_pending(e->config.comm);
-    begin(e, step, e->config.layout->batch, source);
-    run_list(e, e->share.train, pending);
+    nami_exec_begin(e, number);
+    nami_exec_run(e, e->share.train, pending);
     *out = e->result;
     if (e->status != NAMI_OK)
         return e->status;
@@ -281,13 +325,11 @@ nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
     return NAMI_OK;
 }
 
-nami_status nami_exec_window(nami_exec *e, int64_t first_step, int count,
-                             const double *rate, const nami_exec_source *source,
-                             nami_exec_result *out)
+nami_status nami_exec_step(nami_exec *e, int64_t number, double rate,
+                           const nami_exec_source *source, nami_exec_result *out)
 {
-    for (int i = 0; i < count; i++)
-        NAMI_TRY(nami_exec_step(e, first_step + i, rate[i], source, &out[i]));
-    return NAMI_OK;
+    return e->share.rolling ? nami_exec_window(e, number, 1, &rate, source, out)
+                            : step(e, number, rate, source, out);
 }
 
 nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
@@ -295,8 +337,10 @@ nami_status nami_exec_evaluate(nami_exec *e, int64_t index, int64_t samples,
 {
     int pending = nami_comm_pending(e->config.comm);
     e->train = false;
-    begin(e, index, samples, source);
-    run_list(e, e->share.evaluate, pending);
+    e->samples = samples;
+    e->source = source;
+    nami_exec_begin(e, index);
+    nami_exec_run(e, e->share.evaluate, pending);
     *out = e->result;
     return e->status;
 }

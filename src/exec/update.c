@@ -28,12 +28,15 @@ void nami_counts_start(nami_exec *e)
     int replicas = nami_layout_replicas_most(l);
     for (int r = 0; r < replicas; r++)
         count[r] = 0;
-    int64_t words = nami_exec_samples(e) * e->share.sample.targets;
+    int64_t words =
+        e->share.rolling ? 0 : nami_exec_samples(e) * e->share.sample.targets;
     /* each copy of the model has a last stage, and all of the targets there */
     bool counts =
         nami_place_of(&l->train.place, 0, l->train.place.stages - 1) == e->position;
     for (int64_t i = 0; counts && i < words; i++)
         count[e->replica] += e->host_targets[i] >= 0;
+    if (counts)
+        count[e->replica] += (double)e->counted_here;
     e->counting = nami_comm_merge(e->config.comm, count, replicas);
 }
 
@@ -59,7 +62,7 @@ void nami_counts_wait(nami_exec *e)
     for (int r = 0; r < nami_layout_replicas_most(e->config.layout); r++)
         sum += counts_of(e)[r];
     e->result.tokens = (int64_t)sum;
-    e->scale = sum > 0 ? 1 / sum : 0;
+    e->group[0] = (nami_group){.tokens = (int64_t)sum, .scale = sum > 0 ? 1 / sum : 0};
     e->counted = true;
 }
 
@@ -180,6 +183,8 @@ void nami_exec_settle(nami_exec *e)
     const int64_t batch = e->config.layout->batch;
     if (e->train)
         nami_sums_settle(e);
+    if (e->share.rolling)
+        nami_counts_start(e);
     if (!e->counted)
         nami_counts_wait(e);
     merge_all(e);
@@ -215,7 +220,7 @@ static void update_statistic(nami_exec *e, int i)
              (double)(e->share.samples.units * nami_layout_replicas(l, e->position))};
     nami_arg_vector old = {.wide = l->wide,
                            .count = h->count,
-                           .a = e->parameter + h->at,
+                           .a = nami_ring_weight(e, i, 0),
                            .b = mean.a,
                            .s = 1 - NAMI_MODEL_MOMENTUM};
     nami_backend_launch(b, NAMI_LANE_COMPUTE, e->shrink[i], &mean);
@@ -223,11 +228,36 @@ static void update_statistic(nami_exec *e, int i)
     nami_backend_launch(b, NAMI_LANE_COMPUTE, e->add_terms[i], &old);
 }
 
-void nami_exec_update(nami_exec *e, int local)
+/* The norm of the stage of `model` parameter: where it is first used, so all who hold it agree. */
+static double stage_norm(const nami_exec *e, int stage)
+{
+    const nami_layout *l = e->config.layout;
+    const nami_model *m = e->config.model;
+    double sum = 0;
+    for (int i = 0; i < m->params; i++) {
+        if (m->param[i].block >= l->cut[stage] && m->param[i].block < l->cut[stage + 1])
+            sum += squares_of(e)[i];
+    }
+    return sqrt(sum);
+}
+
+/* Factor on the gradient of parameter `i`, with a flush. */
+static double clip_of(const nami_exec *e, int i)
+{
+    const int block = e->config.model->param[e->share.param[i].param].block;
+    int stage = 0;
+    if (e->config.optim->clip_scope == NAMI_CLIP_ALL)
+        return e->clip;
+    while (block >= e->config.layout->cut[stage + 1])
+        stage++;
+    return nami_optim_clip(e->config.optim, stage_norm(e, stage));
+}
+
+void nami_exec_update(nami_exec *e, const nami_update *u)
 {
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
-        if (h->local != local)
+        if (h->local != u->local)
             continue;
         if (e->config.model->param[h->param].statistic) {
             update_statistic(e, i);
@@ -235,24 +265,13 @@ void nami_exec_update(nami_exec *e, int local)
         }
         nami_optim_item item = {.count = h->count,
                                 .decay = e->config.model->param[h->param].decay,
-                                .w = e->parameter + h->at,
+                                .w = nami_ring_weight(e, i, u->to),
+                                .from = nami_ring_weight(e, i, u->from),
                                 .g = nami_sums_of(e, i)};
-        nami_optim_place(e->config.optim, e->state + h->at, e->share.parameter, &item);
+        nami_optim_place(e->config.optim, e->state + h->at, e->share.state, &item);
         nami_optim_update(e->config.optim, e->config.backend, NAMI_LANE_COMPUTE,
-                          &e->kernels[i], e->config.layout->wide, &item, e->rate,
-                          e->clip, e->step);
+                          &e->kernels[i], e->config.layout->wide, &item, u->rate,
+                          e->share.rolling ? u->clip : clip_of(e, i), u->step);
         nami_exec_progress(e);
     }
-}
-
-void nami_exec_pack(nami_exec *e)
-{
-    for (int i = 0; i < e->share.stages; i++) {
-        nami_graph_call call = nami_exec_call(e, i, NULL);
-        nami_walk w;
-        nami_walk_begin(&w, e->share.stage[i].train, NAMI_WALK_PACK, &call);
-        while (nami_walk_next(&w))
-            nami_exec_progress(e);
-    }
-    nami_exec_finish_lane(e);
 }

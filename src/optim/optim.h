@@ -12,6 +12,7 @@ typedef enum nami_optimizer {
     NAMI_OPTIMIZER_ADAM,
     NAMI_OPTIMIZER_RMSPROP
 } nami_optimizer;
+typedef enum nami_clip_scope { NAMI_CLIP_ALL, NAMI_CLIP_STAGE } nami_clip_scope;
 typedef enum nami_rate {
     NAMI_RATE_CONSTANT,
     NAMI_RATE_COSINE,
@@ -39,7 +40,8 @@ typedef struct nami_optim_options {
     bool centered;       /* RMSprop: squares about the mean of the gradients */
     double eps;          /* added to the root; not SGD */
     double decay;   /* of weights, AdamW: decoupled; others: added to the gradient */
-    double clip;    /* global norm, 0 = off */
+    double clip;    /* largest norm, 0 = off */
+    int clip_scope; /* nami_clip_scope: whose norm */
     int64_t anneal; /* steps of PipeMare's T1, see predict.h; 0 = off */
     bool correct;   /* T2: keep the mean of updates as one more state */
     double correct_decay; /* D of T2 */

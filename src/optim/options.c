@@ -17,6 +17,9 @@ static const char *const rates[] = {[NAMI_RATE_CONSTANT] = "constant",
                                     [NAMI_RATE_EXPONENTIAL] = "exponential",
                                     NULL};
 
+static const char *const scopes[] = {
+    [NAMI_CLIP_ALL] = "all", [NAMI_CLIP_STAGE] = "stage", NULL};
+
 #define ROW(k, c, ...)                                                                 \
     {                                                                                  \
         .section = "train", .key = #k, .kind = NAMI_OPTION_##c,                        \
@@ -70,7 +73,11 @@ static const nami_option rows[] = {
         .help = "Weight decay of matrices and embeddings; biases and norms have none. "
                 "adamw shrinks weights by it, the others add it to the gradient."),
     ROW(clip, REAL, .fallback = "1", .minimum = 0, .maximum = 1e300,
-        .help = "Largest global norm of the gradient; 0 turns clipping off."),
+        .help = "Largest norm of the gradient; 0 turns clipping off."),
+    ROW(clip_scope, CHOICE, .fallback = "all", .choices = scopes,
+        .help =
+            "Whose norm train.clip bounds: of all stages together, or of each stage "
+            "by itself. Without a flush only a stage's own norm can be known."),
     ROW(anneal, INT, .fallback = "0", .minimum = 0, .maximum = 1e15, .unit = "steps",
         .help = "With pipeline.weights = newest, PipeMare's first technique: at step k "
                 "a stage with weights T updates late divides its rate by T^(1 - "

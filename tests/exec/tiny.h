@@ -20,6 +20,7 @@ typedef struct tiny_problem {
     nami_dtype act;
     bool tied, recompute;
     double dropout, clip;
+    int clip_scope; /* nami_clip_scope */
     int batch, micros, partials;
     int optimizer; /* nami_optimizer */
     int steps;
@@ -74,7 +75,8 @@ static inline nami_optim_options tiny_optim(const tiny_problem *p)
                                 .centered = p->optimizer == NAMI_OPTIMIZER_RMSPROP,
                                 .eps = 1e-8,
                                 .decay = 0.1,
-                                .clip = p->clip};
+                                .clip = p->clip,
+                                .clip_scope = p->clip_scope};
 }
 
 /* Text of period 5 with noise that depends on step, sample and place alone. */
@@ -179,6 +181,36 @@ static inline int64_t tiny_checksum(nami_comm *c, nami_exec *e, const nami_model
     return (int64_t)sum;
 }
 
+/* Called in front of each window, and behind the last (step = all). */
+static void (*tiny_between)(nami_exec *e, const nami_model *m, int states,
+                            int64_t step);
+
+/* What every executor of a test gets. */
+static size_t tiny_bucket;
+static bool tiny_poison;
+static bool tiny_flat; /* the same rate in all steps */
+static nami_status (*tiny_source)(void *, int64_t, int64_t, int64_t, int32_t *,
+                                  int32_t *) = tiny_read;
+
+/* Steps from `*i` on in one go: those of a window, as many as are left. */
+static inline void tiny_steps(nami_exec *e, const tiny_problem *p, const tiny_way *w,
+                              const nami_exec_source *source, tiny_outcome *out, int *i)
+{
+    nami_exec_result r[TINY_STEPS];
+    double rate[TINY_STEPS];
+    int most = w->window > 0 ? w->window : 1;
+    int count = p->steps - *i < most ? p->steps - *i : most;
+    for (int k = 0; k < count; k++)
+        rate[k] = 1e-2 * (tiny_flat ? 1 : 1 - 0.03 * (*i + k));
+    assert_ok(nami_exec_window(e, *i, count, rate, source, r));
+    for (int k = 0; k < count; k++) {
+        out->loss[*i + k] = r[k].loss;
+        out->norm[*i + k] = r[k].norm;
+        assert_int_equal(r[k].tokens, p->batch * TINY_TIME);
+    }
+    *i += count;
+}
+
 /* Train `p` the way `w` on all ranks of c. */
 static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
                                     const tiny_way *w)
@@ -190,7 +222,7 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
     nami_layout layout;
     nami_exec *e = NULL;
     nami_prof prof;
-    nami_exec_source source = {.read = tiny_read};
+    nami_exec_source source = {.read = tiny_source};
     assert_ok(tiny_open(p->backend, 1, p->act, &b));
     assert_ok(tiny_layout(p, w, m, &layout));
     nami_prof_open(&prof, 0);
@@ -201,15 +233,17 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
                                .layout = &layout,
                                .seed = 5,
                                .stall_seconds = 60,
+                               .bucket = tiny_bucket,
+                               .poison = tiny_poison,
                                .prof = &prof};
     assert_ok(nami_exec_new(&config, &e));
-    for (int i = 0; i < p->steps; i++) {
-        nami_exec_result r;
-        assert_ok(nami_exec_step(e, i, 1e-2, &source, &r));
-        out.loss[i] = r.loss;
-        out.norm[i] = r.norm;
-        assert_int_equal(r.tokens, p->batch * TINY_TIME);
+    for (int i = 0; i < p->steps;) {
+        if (tiny_between != NULL)
+            tiny_between(e, m, nami_optim_states(&optim), i);
+        tiny_steps(e, p, w, &source, &out, &i);
     }
+    if (tiny_between != NULL)
+        tiny_between(e, m, nami_optim_states(&optim), p->steps);
     nami_exec_result r;
     assert_ok(nami_exec_evaluate(e, 1000, p->batch - 1, &source, &r));
     assert_int_equal(r.tokens, (p->batch - 1) * TINY_TIME);

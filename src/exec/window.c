@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/* window.c - windows of updates between two drains: lists of any length, samples as they come, updates that wait for
+ * nobody but the replicas of their stage, one reckoning at the end. */
+#include <math.h>
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "exec/state.h"
+
+/* --- lists --- */
+
+void nami_variants_free(nami_exec *e)
+{
+    for (int i = 0; i < e->variants; i++) {
+        nami_routes_free(e->variant[i].route, e->variant[i].schedule.place.positions);
+        nami_free(e->variant[i].route);
+        nami_schedule_free(&e->variant[i].schedule);
+    }
+    nami_free(e->variant);
+}
+
+/* Whether the memory that was laid out for the longest window serves `r`, too. */
+static nami_status check_needs(const nami_exec *e, const nami_route *r, int count)
+{
+    const nami_route *most = e->share.train;
+    bool fits = r->buffers <= e->share.buffers && r->stages == most->stages;
+    for (int i = 0; fits && i < r->stages; i++)
+        fits = r->kept[i] <= most->kept[i] && r->held[i] <= most->held[i] &&
+               r->data[i] <= most->data[i] && r->versions[i] <= most->versions[i];
+    if (fits)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "position %d: a window of %d updates needs more memory than one "
+                     "of %d; use pipeline.window = %d",
+                     e->position, count, e->config.layout->window, count);
+}
+
+static nami_status make_variant(const nami_exec *e, nami_variant *v)
+{
+    NAMI_TRY(nami_layout_window(e->config.layout, v->count, &v->schedule));
+    v->route = nami_calloc(NAMI_MEM_OTHER, (size_t)v->schedule.place.positions,
+                           sizeof *v->route);
+    NAMI_TRY(nami_routes_make(&v->schedule, v->route));
+    return check_needs(e, &v->route[e->position], v->count);
+}
+
+/* The list of this rank for `count` updates. Collective when it is new. */
+static nami_status find_route(nami_exec *e, int count, const nami_route **out)
+{
+    *out = e->share.train;
+    if (count == e->config.layout->window)
+        return NAMI_OK;
+    for (int i = 0; i < e->variants; i++) {
+        *out = &e->variant[i].route[e->position];
+        if (e->variant[i].count == count)
+            return NAMI_OK;
+    }
+    e->variant = nami_realloc(NAMI_MEM_OTHER, e->variant,
+                              (size_t)(e->variants + 1) * sizeof *e->variant);
+    nami_variant *v = &e->variant[e->variants++];
+    *v = (nami_variant){.count = count};
+    NAMI_TRY(nami_comm_settle(e->config.comm, make_variant(e, v)));
+    *out = &v->route[e->position];
+    return NAMI_OK;
+}
+
+/* --- samples --- */
+
+/* Other ranks are on their way already: a source that fails ends the program. */
+static void must(nami_status status)
+{
+    if (status != NAMI_OK)
+        nami_die(status);
+}
+
+static bool slot_ready(nami_exec *e, int slot)
+{
+    return nami_backend_done(e->config.backend, e->read[slot]);
+}
+
+static void describe_slot(const nami_exec *e, int number, nami_text *out)
+{
+    (void)number;
+    nami_text_add(out, "its %s device to take samples", e->config.backend->type->name);
+}
+
+static void to_device(nami_exec *e, int32_t *device, const int32_t *host, int64_t words)
+{
+    if (device != host)
+        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, device, host,
+                          (size_t)words * sizeof *host);
+}
+
+void nami_unit_read(nami_exec *e, const nami_task *task)
+{
+    const nami_share_stage *t = &e->share.stage[task->local];
+    const nami_layout_samples *own = &e->share.samples;
+    const nami_model_sample *s = &e->share.sample;
+    bool first = t->stage == 0,
+         last = t->stage == nami_layout_stages(e->config.layout) - 1;
+    int64_t words = own->micro * s->words, targets = own->micro * s->targets;
+    int64_t token = task->data * words, target = task->data * targets;
+    double start = nami_now();
+    if (!first && !last)
+        return;
+    nami_exec_wait(e, &(nami_awaited){.ready = slot_ready,
+                                      .describe = describe_slot,
+                                      .number = task->data,
+                                      .phase = NAMI_PHASE_DATA});
+    must(nami_exec_read(e, e->step + task->group,
+                        own->first + task->action.unit % own->units * own->stride,
+                        own->micro, first ? e->host_tokens + token : NULL,
+                        last ? e->host_targets + target : NULL));
+    for (int64_t i = 0; last && !e->train && i < targets; i++)
+        e->counted_here += e->host_targets[target + i] >= 0;
+    if (first)
+        to_device(e, e->tokens + token, e->host_tokens + token, words);
+    if (last)
+        to_device(e, e->targets + target, e->host_targets + target, targets);
+    if (!e->config.backend->host)
+        e->read[task->data] = nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE);
+    nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
+}
+
+void nami_group_count(nami_exec *e, int group)
+{
+    const nami_layout *l = e->config.layout;
+    nami_group *g = &e->group[group];
+    const int64_t words = l->micro * e->share.sample.targets;
+    double start = nami_now();
+    g->tokens = 0;
+    for (int64_t first = 0; first < l->batch; first += l->micro) {
+        must(nami_exec_read(e, e->step + group, first, l->micro, NULL, e->tally));
+        for (int64_t i = 0; i < words; i++)
+            g->tokens += e->tally[i] >= 0;
+    }
+    g->scale = g->tokens > 0 ? 1 / (double)g->tokens : 0;
+    nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
+}
+
+/* --- updates --- */
+
+/* Sums of squares of the stage's gradients into the history of update k; returns the square of its norm. */
+static double squares_of(nami_exec *e, int local, int k)
+{
+    const nami_share *s = &e->share;
+    nami_backend *b = e->config.backend;
+    double *history = e->history + (size_t)k * (size_t)s->params, sum = 0;
+    for (int i = 0; i < s->params; i++) {
+        const nami_share_param *h = &s->param[i];
+        if (h->local == local && !e->config.model->param[h->param].statistic)
+            nami_optim_squares(b, NAMI_LANE_COMPUTE, &e->kernels[i],
+                               e->config.layout->wide, h->count, nami_sums_of(e, i),
+                               &e->squares[i]);
+    }
+    if (!b->host && s->squares > 0)
+        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_squares, e->squares,
+                          s->squares);
+    nami_exec_finish_lane(e);
+    for (int i = 0; i < s->params; i++) {
+        const nami_share_param *h = &s->param[i];
+        if (h->local != local || e->config.model->param[h->param].statistic)
+            continue;
+        history[i] = e->host_squares[i];
+        sum += history[i];
+    }
+    return sum;
+}
+
+/* The version that an update which cannot be made would have made. */
+static void repeat_weights(nami_exec *e, const nami_update *u)
+{
+    const nami_share *s = &e->share;
+    for (int i = 0; u->from != u->to && i < s->params; i++) {
+        const nami_share_param *h = &s->param[i];
+        if (h->local == u->local && h->stride > 0)
+            nami_backend_copy(
+                e->config.backend, NAMI_LANE_COMPUTE, nami_ring_weight(e, i, u->to),
+                nami_ring_weight(e, i, u->from), (size_t)h->count * s->wide);
+    }
+}
+
+void nami_window_update(nami_exec *e, const nami_task *task)
+{
+    int k = task->action.unit, local = task->local;
+    nami_sums_finish(e, local);
+    nami_timer timer = nami_timing_begin(e);
+    double squares = squares_of(e, local, k);
+    nami_update u = {.local = local,
+                     .from = nami_ring_slot(e, local, task->from),
+                     .to = nami_ring_slot(e, local, task->action.version),
+                     .step = e->step + k,
+                     .rate = e->rate[k],
+                     .clip = nami_optim_clip(e->config.optim, sqrt(squares))};
+    if (isfinite(squares))
+        nami_exec_update(e, &u);
+    else
+        repeat_weights(e, &u);
+    nami_ring_pack(e, local, u.to);
+    nami_ring_made(e, task);
+    nami_timing_end(e, timer, task->action, NAMI_PHASE_UPDATE,
+                    nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE));
+}
+
+/* --- the drain --- */
+
+/* What this rank tells of update k: losses, best and five by sample, squares by parameter. */
+static void put(const nami_exec *e, int k, double *losses, double *squares)
+{
+    const nami_share *s = &e->share;
+    const nami_layout_samples *own = &s->samples;
+    const int64_t samples = own->units * own->micro, batch = e->config.layout->batch;
+    for (int row = 0; s->losses > 0 && row < 3; row++) {
+        const double *from = e->host_losses + row * nami_exec_pieces(e) + k * samples;
+        double *to = losses + row * batch + own->first;
+        for (int64_t i = 0; i < samples; i++)
+            to[i / own->micro * own->stride + i % own->micro] = from[i];
+    }
+    for (int i = 0; i < s->params; i++) {
+        const nami_share_param *h = &s->param[i];
+        if (h->owner && e->replica == 0 && !e->config.model->param[h->param].statistic)
+            squares[h->param] = e->history[k * s->params + i];
+    }
+}
+
+static bool merge_ready(nami_exec *e, int number)
+{
+    (void)number;
+    return nami_comm_done(e->config.comm, &e->merging);
+}
+
+static void describe_merge(const nami_exec *e, int number, nami_text *out)
+{
+    (void)e;
+    (void)number;
+    nami_text_add(out, "losses and gradient norms of the window from all ranks");
+}
+
+/* The tokens of each update come from the first rank of the last position. */
+static bool tells_tokens(const nami_exec *e)
+{
+    return e->tally != NULL && e->replica == 0;
+}
+
+/* Of an update. */
+static int64_t numbers(const nami_exec *e)
+{
+    return 3 * e->config.layout->batch + e->config.model->params + 1;
+}
+
+static void merge_window(nami_exec *e, int count)
+{
+    const nami_layout *l = e->config.layout;
+    const int params = e->config.model->params;
+    const int64_t each = numbers(e), losses = 3 * l->batch;
+    nami_backend *b = e->config.backend;
+    if (!b->host && e->share.losses > 0)
+        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_losses, e->losses,
+                          e->share.losses);
+    nami_exec_finish_lane(e);
+    for (int64_t i = 0; i < count * each; i++)
+        e->merge[i] = 0;
+    for (int k = 0; k < count; k++) {
+        double *at = e->merge + k * each;
+        put(e, k, at, at + losses);
+        at[losses + params] =
+            tells_tokens(e) && e->group[k].tokens > 0 ? (double)e->group[k].tokens : 0;
+    }
+    e->merging = nami_comm_merge(e->config.comm, e->merge, (int)(count * each));
+    nami_exec_wait(e, &(nami_awaited){.ready = merge_ready,
+                                      .describe = describe_merge,
+                                      .phase = NAMI_PHASE_WAIT});
+}
+
+/* Update k of the window; every rank finds the same. */
+static nami_status judge(const nami_exec *e, int k, const double *at,
+                         nami_exec_result *out)
+{
+    const nami_layout *l = e->config.layout;
+    const nami_model *m = e->config.model;
+    const long long step = (long long)(e->step + k);
+    const double *square = at + 3 * l->batch;
+    double row[3] = {0}, squares = 0;
+    for (int r = 0; r < 3; r++)
+        for (int64_t i = 0; i < l->batch; i++)
+            row[r] += at[r * l->batch + i];
+    for (int i = 0; i < m->params; i++)
+        squares += square[i];
+    *out = (nami_exec_result){.tokens = (int64_t)square[m->params],
+                              .norm = sqrt(squares),
+                              .best = (int64_t)row[1],
+                              .five = (int64_t)row[2]};
+    out->loss = row[0] / (double)out->tokens;
+    if (out->tokens == 0)
+        return nami_fail(NAMI_EINPUT, "step %lld: no target of the batch counts", step);
+    if (!isfinite(out->loss))
+        return nami_fail(NAMI_ENUMERIC,
+                         "step %lld: the loss is %g, not a finite number", step,
+                         out->loss);
+    for (int i = 0; i < m->params; i++) {
+        if (!isfinite(square[i]))
+            return nami_fail(NAMI_ENUMERIC,
+                             "step %lld: the gradient of %s is not finite", step,
+                             m->param[i].name);
+    }
+    return NAMI_OK;
+}
+
+static nami_status drain(nami_exec *e, int count, nami_exec_result *out)
+{
+    const int64_t each = numbers(e);
+    nami_status status = NAMI_OK;
+    merge_window(e, count);
+    for (int k = 0; k < count; k++) {
+        nami_status one =
+            status == NAMI_OK ? judge(e, k, e->merge + k * each, &out[k]) : status;
+        status = one;
+    }
+    return status;
+}
+
+static nami_status run_window(nami_exec *e, int64_t first_step, int count,
+                              const double *rate, const nami_exec_source *source,
+                              nami_exec_result *out)
+{
+    const nami_route *route = NULL;
+    NAMI_CHECK(count >= 1 && count <= e->config.layout->window);
+    NAMI_TRY(find_route(e, count, &route));
+    nami_prof_begin(e->config.prof);
+    int pending = nami_comm_pending(e->config.comm);
+    e->train = true;
+    e->rate = rate;
+    e->samples = e->config.layout->batch;
+    e->source = source;
+    e->units = count * e->share.samples.units;
+    nami_exec_forget(e);
+    nami_exec_begin(e, first_step);
+    nami_rings_begin(e);
+    nami_exec_run(e, route, pending);
+    nami_rings_turn(e, route);
+    return drain(e, count, out);
+}
+
+nami_status nami_exec_window(nami_exec *e, int64_t first_step, int count,
+                             const double *rate, const nami_exec_source *source,
+                             nami_exec_result *out)
+{
+    for (int i = 0; i < count; i++)
+        out[i] = (nami_exec_result){0};
+    if (!nami_recipe_flushes(&e->config.layout->recipe))
+        return run_window(e, first_step, count, rate, source, out);
+    for (int i = 0; i < count; i++)
+        NAMI_TRY(nami_exec_step(e, first_step + i, rate[i], source, &out[i]));
+    return NAMI_OK;
+}

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/* test_window.c - without a flush: windows of one stage are steps; versions that nobody may read are poisoned; replicas,
+ * buckets, recomputation and devices change nothing; delays are those of the lists; a window begins from arrays alone. */
+#include "tiny.h"
+
+#include "sched/staleness.h"
+
+static const tiny_problem basis = {.backend = "ref",
+                                   .act = NAMI_F64,
+                                   .dropout = 0.1,
+                                   .clip = 0.5,
+                                   .clip_scope = NAMI_CLIP_STAGE,
+                                   .batch = 12,
+                                   .micros = 1,
+                                   .partials = 1,
+                                   .optimizer = NAMI_OPTIMIZER_ADAMW,
+                                   .steps = 7};
+
+static tiny_way way(const char *schedule, int positions, int replicas, int window)
+{
+    return (tiny_way){.schedule = schedule,
+                      .positions = positions,
+                      .waves = 1,
+                      .chunks = 2,
+                      .replicas = replicas,
+                      .window = window};
+}
+
+static bool close(double a, double b)
+{
+    double d = a > b ? a - b : b - a;
+    return d <= 1e-9 * (a > 0 ? a : -a);
+}
+
+static void same(const char *what, const tiny_problem *p, const tiny_outcome *got,
+                 const tiny_outcome *want, bool bits)
+{
+    bool equal = close(got->valid, want->valid);
+    for (int i = 0; i < p->steps; i++)
+        equal = equal && close(got->loss[i], want->loss[i]) &&
+                close(got->norm[i], want->norm[i]);
+    if (bits)
+        equal = memcmp(got, want, sizeof *got) == 0;
+    for (int i = 0; !equal && rank == 0 && i < p->steps; i++)
+        printf("%s: step %d loss %a expected %a norm %a expected %a\n", what, i,
+               got->loss[i], want->loss[i], got->norm[i], want->norm[i]);
+    assert_true(equal);
+}
+
+/* One position holds all: nothing is late, so each policy is plain training, bit for bit. */
+static void test_alone(void **state)
+{
+    (void)state;
+    for (int weights = NAMI_WEIGHTS_STASH; weights <= NAMI_WEIGHTS_NEWEST; weights++) {
+        if (weights == NAMI_WEIGHTS_2BW)
+            continue; /* one update late by definition */
+        tiny_problem p = basis;
+        p.tied = true;
+        p.clip_scope = NAMI_CLIP_ALL;
+        p.partials = size;
+        p.micros = 2 * size;
+        p.batch = 4 * size;
+        tiny_way steps = way("gpipe", 1, size, 1),
+                 windows = way("pipedream", 1, size, 3);
+        windows.weights = weights + 1;
+        tiny_outcome want = tiny_run(world, &p, &steps);
+        p.clip_scope = NAMI_CLIP_STAGE;
+        tiny_outcome got = tiny_run(world, &p, &windows);
+        same(nami_weights_name((nami_weights)weights), &p, &got, &want, true);
+    }
+}
+
+typedef struct policy {
+    nami_weights weights;
+    const char *schedule;
+    int micros; /* an update */
+} policy;
+
+static const policy policies[] = {
+    {NAMI_WEIGHTS_STASH, "pipedream", 1},    {NAMI_WEIGHTS_STASH, "pipedream", 3},
+    {NAMI_WEIGHTS_VERTICAL, "pipedream", 2}, {NAMI_WEIGHTS_2BW, "pipedream", 6},
+    {NAMI_WEIGHTS_NEWEST, "pipedream", 1},   {NAMI_WEIGHTS_STASH, "hanayo", 2},
+    {NAMI_WEIGHTS_STASH, "interleaved", 4},  {NAMI_WEIGHTS_NEWEST, "hanayo", 1},
+};
+
+static void leave(tiny_problem *p, tiny_way *w)
+{
+    (void)p;
+    (void)w;
+}
+
+/* Run policies with one stage (or chunk pair) a rank, changed by `change`, beside the plain run. */
+static void compare_policies(void (*change)(tiny_problem *, tiny_way *), size_t first,
+                             size_t every)
+{
+    for (size_t i = first; i < sizeof policies / sizeof *policies; i += every) {
+        tiny_problem p = basis;
+        bool newest = policies[i].weights == NAMI_WEIGHTS_NEWEST;
+        if (newest && change != leave) /* what runs again sees other weights */
+            continue;
+        p.micros = policies[i].micros;
+        tiny_way w = way(policies[i].schedule, size, 1, 4);
+        w.weights = policies[i].weights + 1;
+        tiny_poison = true;
+        tiny_outcome want = tiny_run(world, &p, &w);
+        assert_true(want.loss[p.steps - 1] < want.loss[0]);
+        tiny_poison = false;
+        change(&p, &w);
+        tiny_outcome got = tiny_run(world, &p, &w);
+        tiny_bucket = 0;
+        same(policies[i].schedule, &p, &got, &want, true);
+    }
+}
+
+/* Nothing reads a version that the lists do not need any more: NaN there changes no bit. */
+static void test_poison(void **state)
+{
+    (void)state;
+    compare_policies(leave, 0, 1);
+}
+
+static int again[8] = {1, 1, 1, 1, 1, 1, 1, 0};
+
+static void recompute(tiny_problem *p, tiny_way *w)
+{
+    int stages = strcmp(w->schedule, "pipedream") == 0 ? size : 2 * size;
+    (void)p;
+    w->stage_recompute = (nami_ints){.count = stages, .item = again + 8 - stages};
+}
+
+static void test_recompute(void **state)
+{
+    (void)state;
+    compare_policies(recompute, 1, 2);
+}
+
+static void blockwise(tiny_problem *p, tiny_way *w)
+{
+    (void)w;
+    p->recompute = true;
+}
+
+static void test_blockwise(void **state)
+{
+    (void)state;
+    compare_policies(blockwise, 0, 3);
+}
+
+/* A device: bits of the reference on the host. */
+static void test_device(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        tiny_problem p = basis;
+        p.act = NAMI_F32;
+        p.micros = policies[i].micros;
+        tiny_way w = way(policies[i].schedule, size, 1, 4);
+        w.weights = policies[i].weights + 1;
+        if (size == 4 && i % 2 == 0) {
+            w.positions = 2;
+            w.replicas = 2;
+            w.split = NAMI_SPLIT_SAMPLE;
+        }
+        tiny_outcome want = tiny_run(world, &p, &w);
+        p.backend = "emu";
+        tiny_poison = true;
+        tiny_outcome got = tiny_run(world, &p, &w);
+        tiny_poison = false;
+        same("emu", &p, &got, &want, true);
+    }
+}
+
+/* --- replicas --- */
+
+/* `positions` stages on few ranks against as many ranks as there are. Known on all ranks. */
+static tiny_outcome small_run(const tiny_problem *p, const tiny_way *w)
+{
+    tiny_outcome out = {0};
+    if (rank ==
+        0) { /* all stages lie on one rank: the same lists cannot be had there */
+        nami_comm *alone = nami_comm_alone(world);
+        out = tiny_run(alone, p, w);
+        nami_comm_close(alone);
+    }
+    nami_comm_broadcast(world, &out, sizeof out, 0);
+    return out;
+}
+
+/* One stage: any replicas by sample equal one rank. */
+static void test_samples(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    p.batch = 21;
+    p.micros = 3;
+    tiny_way one = way("pipedream", 1, 1, 4), many = way("ashpipe", 1, size, 4);
+    tiny_outcome want = small_run(&p, &one);
+    tiny_bucket = 64;
+    tiny_outcome got = tiny_run(world, &p, &many);
+    tiny_bucket = 0;
+    tiny_outcome plain = tiny_run(world, &p, &many);
+    same("by sample", &p, &got, &want, false);
+    same("buckets", &p, &got, &plain, true); /* pieces change no bit */
+}
+
+/* Two stages on 3 or 4 ranks, however they are shared out, are two stages on 2 ranks. */
+static void test_uneven(void **state)
+{
+    (void)state;
+    if (size < 3)
+        return;
+    static int shares[][2] = {{2, 1}, {1, 2}, {3, 1}, {2, 2}, {1, 3}};
+    tiny_outcome first = {0};
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        if (shares[i][0] + shares[i][1] != size)
+            continue;
+        tiny_problem p = basis;
+        p.batch = 11;
+        tiny_way w = way("ashpipe", 2, 1, 5);
+        w.stage_replicas = (nami_ints){.count = 2, .item = shares[i]};
+        tiny_bucket = i % 2 == 0 ? 64 : 0;
+        tiny_outcome got = tiny_run(world, &p, &w);
+        tiny_bucket = 0;
+        if (first.valid == 0)
+            first = got;
+        same("uneven", &p, &got, &first, false);
+    }
+}
+
+/* --- delays --- */
+
+static const nami_layout *measured;
+
+/* What each stage really did is what its lists say. */
+static void compare_delays(nami_exec *e, const nami_model *m, int states, int64_t step)
+{
+    (void)m;
+    (void)states;
+    nami_exec_staleness s[8];
+    if (step == 0)
+        return;
+    int n = nami_exec_stages(e, 8, s), units = measured->train.recipe.microbatches;
+    int32_t *delay = calloc(2 * (size_t)units, sizeof *delay);
+    for (int i = 0; i < n; i++) {
+        nami_schedule_delays(&measured->train, s[i].stage, delay, delay + units);
+        assert_true(s[i].versions <=
+                    nami_schedule_versions(&measured->train, 0, s[i].stage));
+        for (int pass = 0; pass < 2; pass++) {
+            double sum =
+                s[i].fill[pass].sum + s[i].steady[pass].sum + s[i].drain[pass].sum;
+            int64_t count = s[i].fill[pass].units + s[i].steady[pass].units +
+                            s[i].drain[pass].units;
+            for (int u = 0; u < units; u++)
+                sum -= delay[pass * units + u];
+            assert_int_equal(count, units);
+            assert_true(sum == 0);
+        }
+        if (strcmp(measured->recipe.name, "pipedream") == 0 &&
+            measured->recipe.weights == NAMI_WEIGHTS_STASH &&
+            measured->recipe.per_update == 1) { /* the table: S-1-s, S-s versions */
+            int late = measured->recipe.positions - 1 - s[i].stage;
+            assert_int_equal(s[i].steady[0].least, late);
+            assert_int_equal(s[i].steady[0].most, late);
+            assert_int_equal(s[i].steady[1].most, late);
+            assert_int_equal(s[i].versions, late + 1);
+        }
+    }
+    free(delay);
+}
+
+static void test_delays(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        tiny_problem p = basis;
+        p.steps = 12;
+        p.micros = policies[i].micros;
+        nami_layout l;
+        nami_model *m = tiny_model(&p);
+        tiny_way w = way(policies[i].schedule, size, 1, p.steps);
+        w.weights = policies[i].weights + 1;
+        assert_ok(tiny_layout(&p, &w, m, &l));
+        measured = &l;
+        tiny_between = compare_delays;
+        (void)tiny_run(world, &p, &w);
+        tiny_between = NULL;
+        nami_layout_free(&l);
+        nami_model_free(m);
+    }
+}
+
+/* --- arrays --- */
+
+enum { ARRAYS = 400 };
+static void *kept[ARRAYS];
+static bool saving;
+
+/* At step 4: take all arrays; or, at step 0 of a run that begins there, put them in. */
+static void exchange(nami_exec *e, const nami_model *m, int states, int64_t step)
+{
+    assert_true(m->params * (states + 1) <= ARRAYS);
+    for (int i = 0; i < m->params * (states + 1); i++) {
+        bool owner;
+        float *x = nami_exec_array(e, i / (states + 1), i % (states + 1), &owner);
+        size_t bytes = (size_t)nami_shape_count(&m->param[i / (states + 1)].shape) *
+                       sizeof(double);
+        if (x == NULL)
+            continue;
+        if (saving && step == 4)
+            kept[i] = memcpy(malloc(bytes), x, bytes);
+        if (!saving && step == 0)
+            memcpy(x, kept[i], bytes);
+    }
+    if (!saving && step == 0)
+        nami_exec_refresh(e);
+}
+
+static int64_t shift;
+
+static nami_status read_later(void *context, int64_t step, int64_t first, int64_t count,
+                              int32_t *token, int32_t *target)
+{
+    return tiny_read(context, step + shift, first, count, token, target);
+}
+
+/* Windows of 4 and 4 are a window of 4, and another one that begins from arrays in a new executor. */
+static void test_arrays(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
+        tiny_problem p = basis;
+        p.dropout = 0; /* its keys have the step */
+        p.steps = 8;
+        p.optimizer = NAMI_OPTIMIZER_SGD; /* its updates have not */
+        p.micros = policies[i].micros;
+        tiny_way w = way(policies[i].schedule, size, 1, 4);
+        w.weights = policies[i].weights + 1;
+        tiny_between = exchange;
+        saving = true;
+        tiny_flat = true;
+        tiny_outcome whole = tiny_run(world, &p, &w);
+        saving = false;
+        shift = 4;
+        p.steps = 4;
+        tiny_source = read_later;
+        tiny_outcome rest = tiny_run(world, &p, &w);
+        tiny_source = tiny_read;
+        tiny_between = NULL;
+        tiny_flat = false;
+        shift = 0;
+        for (int k = 0; k < 4; k++)
+            assert_memory_equal(&rest.loss[k], &whole.loss[4 + k], sizeof(double));
+        assert_int_equal(rest.parameters, whole.parameters);
+        for (int k = 0; k < ARRAYS; k++) {
+            free(kept[k]);
+            kept[k] = NULL;
+        }
+    }
+}
+
+static void refuse(const tiny_problem *p, const tiny_way *w, const char *part)
+{
+    nami_layout l;
+    nami_model *m = tiny_model(p);
+    nami_optim_options optim = tiny_optim(p);
+    nami_backend *b;
+    nami_budget budget[8];
+    assert_ok(nami_backend_open("ref", 1, p->act, &b));
+    nami_status status = tiny_layout(p, w, m, &l);
+    if (status == NAMI_OK)
+        status = nami_layout_budget(&l, m, &optim, b, budget);
+    assert_fails(status, NAMI_EPLAN, part);
+    nami_layout_free(&l);
+    nami_backend_close(b);
+    nami_model_free(m);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    tiny_way w = way("pipedream", 3, 1, 4);
+    p.clip_scope = NAMI_CLIP_ALL;
+    refuse(&p, &w, "train.clip = 0.5 needs the norm of all stages before any update");
+    p = basis;
+    p.tied = true;
+    refuse(&p, &w, "stages 0 and 2 share transformer.wte.weight");
+    p = basis;
+    p.micros = 4;
+    p.partials = 2;
+    refuse(&p, &w, "train.partials = 2 does not go with weights = stash");
+}
+
+int main(int argc, char **argv)
+{
+    mpi_test_open(&argc, &argv);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_alone),     cmocka_unit_test(test_poison),
+        cmocka_unit_test(test_recompute), cmocka_unit_test(test_blockwise),
+        cmocka_unit_test(test_device),    cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_uneven),    cmocka_unit_test(test_delays),
+        cmocka_unit_test(test_arrays),    cmocka_unit_test(test_refusals),
+    };
+    return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
+}
