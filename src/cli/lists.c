@@ -6,14 +6,29 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const nami_lists_weights[] = {"preset",   "flush",   "stash",
+                                          "vertical", "2bw",     "newest",
+                                          "predict",  "grouped", NULL};
+const char *const nami_lists_splits[] = {"preset", "microbatch", "sample", NULL};
+
 nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out)
 {
     nami_recipe r = {.positions = (int)f->positions,
                      .microbatches = (int)f->microbatches,
                      .waves = 1,
                      .chunks = 1,
-                     .slices = (int)f->slices};
+                     .slices = (int)f->slices,
+                     .per_update = (int)f->per_update,
+                     .stage_replicas = f->stage_replicas,
+                     .depth = f->depth,
+                     .stage_recompute = f->stage_recompute};
     NAMI_TRY(nami_recipe_preset(&r, f->schedule));
+    if (f->weights > 0)
+        r.weights = (nami_weights)(f->weights - 1);
+    if (f->split > 0)
+        r.split = (nami_split)(f->split - 1);
+    if (r.positions == 0)
+        r.positions = f->stage_replicas.count;
     if (r.placement != NAMI_PLACE_FREE && (r.positions == 0 || r.microbatches == 0))
         return nami_fail(NAMI_EINPUT,
                          "schedule \"%s\" needs --positions and --microbatches",
@@ -29,7 +44,7 @@ nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out)
 void nami_lists_presets(nami_text *out)
 {
     for (int i = 0; i < nami_presets(); i++)
-        nami_text_add(out, "  %-14s %s\n", nami_preset_at(i)->name,
+        nami_text_add(out, "  %-18s %s\n", nami_preset_at(i)->name,
                       nami_preset_at(i)->summary);
 }
 

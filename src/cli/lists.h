@@ -11,7 +11,13 @@ typedef struct nami_lists_flags {
     char *schedule;                  /* a preset, or "file:PATH" */
     int64_t positions, microbatches; /* 0: as the file says */
     int64_t waves, chunks, slices;
+    int weights, split; /* 0: the schedule's, else nami_weights, nami_split + 1 */
+    int64_t per_update; /* without a flush */
+    nami_ints stage_replicas, depth, stage_recompute;
 } nami_lists_flags;
+
+extern const char *const nami_lists_weights[]; /* for a CHOICE */
+extern const char *const nami_lists_splits[];
 
 /* Rows of an option table for a struct of `type` with the field `name` of the above. */
 #define NAMI_LISTS_ROWS(type, name)                                                    \
@@ -33,7 +39,43 @@ typedef struct nami_lists_flags {
          .fallback = "0",                                                              \
          .minimum = 0,                                                                 \
          .maximum = INT32_MAX / 4,                                                     \
-         .help = "micro-batches of the pipeline and step (M); 0: as the file says"},   \
+         .help = "micro-batches of the pipeline and step (M), without a flush of the " \
+                 "whole window; 0: as the file says"},                                 \
+        {.key = "weights",                                                             \
+         .kind = NAMI_OPTION_CHOICE,                                                   \
+         .offset = offsetof(type, name.weights),                                       \
+         .fallback = "preset",                                                         \
+         .choices = nami_lists_weights,                                                \
+         .help = "which version of the weights an action reads; all but flush update " \
+                 "without waiting"},                                                   \
+        {.key = "per-update",                                                          \
+         .kind = NAMI_OPTION_INT,                                                      \
+         .offset = offsetof(type, name.per_update),                                    \
+         .fallback = "1",                                                              \
+         .minimum = 1,                                                                 \
+         .maximum = INT32_MAX / 4,                                                     \
+         .help = "micro-batches of an update, without a flush"},                       \
+        {.key = "split",                                                               \
+         .kind = NAMI_OPTION_CHOICE,                                                   \
+         .offset = offsetof(type, name.split),                                         \
+         .fallback = "preset",                                                         \
+         .choices = nami_lists_splits,                                                 \
+         .help = "how work is divided over the ranks of a position"},                  \
+        {.key = "stage-replicas",                                                      \
+         .kind = NAMI_OPTION_INTS,                                                     \
+         .offset = offsetof(type, name.stage_replicas),                                \
+         .fallback = "",                                                               \
+         .help = "ranks of each position, as 4-3-1"},                                  \
+        {.key = "depth",                                                               \
+         .kind = NAMI_OPTION_INTS,                                                     \
+         .offset = offsetof(type, name.depth),                                         \
+         .fallback = "",                                                               \
+         .help = "micro-batches that each stage runs ahead, in the order 1f1b"},       \
+        {.key = "stage-recompute",                                                     \
+         .kind = NAMI_OPTION_INTS,                                                     \
+         .offset = offsetof(type, name.stage_recompute),                               \
+         .fallback = "",                                                               \
+         .help = "stages that run their forward again, as 1-1-0"},                     \
         {.key = "waves",                                                               \
          .kind = NAMI_OPTION_INT,                                                      \
          .offset = offsetof(type, name.waves),                                         \

@@ -93,7 +93,8 @@ static nami_status make_lists(const nami_simulate_flags *f, const nami_recipe *r
                               nami_schedule *out)
 {
     nami_purpose purpose = f->evaluate ? NAMI_PURPOSE_EVALUATE : NAMI_PURPOSE_TRAIN;
-    if (f->lowered || f->reduce_alone || f->update > 0.0 || f->reduce > 0.0)
+    if (f->lowered || !nami_recipe_flushes(r) || f->reduce_alone || f->update > 0.0 ||
+        f->reduce > 0.0)
         return nami_schedule_make(r, purpose, out);
     NAMI_TRY(nami_schedule_generate(r, purpose, out));
     return nami_schedule_validate(out);
@@ -184,6 +185,14 @@ static const nami_option rows[] = {
     TIME("latency", latency, "0", "time of a message between positions"),
     TEXT("bandwidth", bandwidth, "inf", "bytes a time unit of a message, or inf"),
     TIME("bytes", bytes, "0", "bytes of a message"),
+    {.key = "samples",
+     .kind = NAMI_OPTION_INT,
+     .offset = FIELD(samples),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = INT32_MAX,
+     .help = "samples of a micro-batch, where they are split over ranks: decides how "
+             "many messages there are; 0: very many"},
     {.key = "ranks-per-node",
      .kind = NAMI_OPTION_INT,
      .offset = FIELD(ranks_per_node),
@@ -238,8 +247,13 @@ const nami_command nami_cli_simulate = {
             "to the last end.\n"
             "span bubble counts each position from its own first to its own last "
             "action: the largest.\n"
+            "Without a flush the lists are a window of updates between two drains; "
+            "steady is the time between its fill and its drain, and the delays of "
+            "weights are counted in updates of the stage.\n"
             "Example: nami simulate --schedule hanayo --positions 4 --microbatches 8 "
-            "--waves 2 --svg a.svg\n",
+            "--waves 2 --svg a.svg\n"
+            "Example: nami simulate --schedule ashpipe --stage-replicas 4-3-1 "
+            "--microbatches 60\n",
     .options = &table,
     .size = sizeof(nami_simulate_flags),
     .most = 0,

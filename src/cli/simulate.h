@@ -13,6 +13,7 @@ typedef struct nami_simulate_flags {
     char *tr;                            /* a number, or "" for tf */
     char *profile;                       /* file of times, or "" */
     double latency, bytes;               /* of a message */
+    int64_t samples;                     /* of a micro-batch; 0: many */
     char *bandwidth;                     /* bytes a time unit, or "inf" */
     int64_t ranks_per_node;              /* 0: one node */
     char *node_latency, *node_bandwidth; /* between nodes; "": as above */
@@ -50,6 +51,16 @@ nami_status nami_simulate_costs_for(nami_simulate_costs *c, int stages, nami_cos
  * Appended to `out`. Local. */
 void nami_simulate_json(const nami_schedule *s, const nami_prediction *p, bool sizes,
                         nami_text *out);
+
+/* What only a window without a flush has: its phases, and how stale each stage is; as members of the object, and as
+ * lines of the table. Appended to `out`. Local. */
+void nami_simulate_window_json(const nami_schedule *s, const nami_prediction *p,
+                               nami_text *out);
+void nami_simulate_window(const nami_schedule *s, const nami_prediction *p,
+                          nami_text *out);
+
+/* "ranks 4-3-1 = 8", nothing where each position has one. Appended to `out`. Local. */
+void nami_simulate_ranks(const nami_place *p, nami_text *out);
 
 /* The table of what was simulated, appended to `out`. Local. */
 void nami_simulate_table(const nami_schedule *s, const nami_cost *c,

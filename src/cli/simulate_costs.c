@@ -69,6 +69,7 @@ nami_status nami_simulate_costs_open(const nami_simulate_flags *f,
     *out = (nami_simulate_costs){.flags = f};
     *c = (nami_cost){.tf = f->tf,
                      .latency = f->latency,
+                     .samples = f->samples,
                      .ranks_per_node = (int)f->ranks_per_node,
                      .serial = f->serial,
                      .apart = f->apart,

@@ -4,6 +4,7 @@
 
 #include "cli/simulate.h"
 #include "sched/order.h"
+#include "sched/version.h"
 
 static void add_array(const char *key, const double *x, int count, nami_text *out)
 {
@@ -87,6 +88,8 @@ void nami_simulate_json(const nami_schedule *s, const nami_prediction *p, bool s
     add_array("bytes_sent", p->sent, positions, out);
     add_array("bytes_received", p->received, positions, out);
     add_critical_json(&p->critical, out);
+    if (nami_versions_kept(s))
+        nami_simulate_window_json(s, p, out);
     nami_text_add(out, ",\"valid\":true}");
 }
 
@@ -117,6 +120,9 @@ void nami_simulate_table(const nami_schedule *s, const nami_cost *c,
                   p->makespan, 100.0 * p->bubble, 100.0 * p->span_bubble,
                   (long long)p->messages);
     add_critical(&p->critical, out);
+    nami_simulate_ranks(&s->place, out);
+    if (nami_versions_kept(s))
+        nami_simulate_window(s, p, out);
     add_paper(s, c, out);
     add_advice(&s->recipe, out);
     nami_text_add(out, "\nposition       busy       idle   idle %%  activations [M_a]  "

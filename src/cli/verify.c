@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/lists.h"
+#include "sched/staleness.h"
+#include "sched/version.h"
 
 typedef struct verify_flags {
     nami_lists_flags lists;
@@ -31,6 +33,39 @@ static int64_t actions_of(const nami_schedule *s)
     return actions;
 }
 
+/* What a window is proven to do with the weights; of the first stages. */
+static void print_versions(const nami_schedule *s)
+{
+    enum { STAGES_MOST = 32 };
+    const nami_recipe *r = &s->recipe;
+    nami_text versions = {0}, forward = {0}, backward = {0};
+    const int stages = s->place.stages < STAGES_MOST ? s->place.stages : STAGES_MOST;
+    for (int i = 0; i < stages; i++) {
+        nami_staleness d;
+        nami_schedule_staleness(s, i, &d);
+        int f = 0, b = 0;
+        for (int k = 0; k < NAMI_WINDOW_PHASES; k++) {
+            f = d.forward[k].most > f ? d.forward[k].most : f;
+            b = d.backward[k].most > b ? d.backward[k].most : b;
+        }
+        nami_text_add(&versions, " %d", d.versions);
+        nami_text_add(&forward, " %d", f);
+        nami_text_add(&backward, " %d", b);
+    }
+    const char *more = stages < s->place.stages ? " ..." : "";
+    nami_print("  updates       %d of each stage, each behind the sum of its %d "
+               "micro-batches and of none of a later update\n",
+               nami_recipe_updates(r), nami_recipe_group(r));
+    nami_print("  weights       %s: each action finds what it must read; versions "
+               "kept%s%s\n",
+               nami_weights_name(r->weights), nami_text_get(&versions), more);
+    nami_print("  delay         of forwards at most%s%s, of backwards%s%s updates\n",
+               nami_text_get(&forward), more, nami_text_get(&backward), more);
+    nami_text_free(&versions);
+    nami_text_free(&forward);
+    nami_text_free(&backward);
+}
+
 static void print_proof(const nami_schedule *s)
 {
     const nami_recipe *r = &s->recipe;
@@ -50,6 +85,10 @@ static void print_proof(const nami_schedule *s)
         return;
     nami_print("  memory        at most %.6g M_a of activations on a position\n",
                peak_of(s));
+    if (nami_versions_kept(s)) {
+        print_versions(s);
+        return;
+    }
     nami_print("  updates       each stage once, behind the sum of its gradients, "
                "which is behind the "
                "last of them\n");
@@ -132,7 +171,9 @@ const nami_command nami_cli_verify = {
     .text = "Prints VALID and what was proven, or INVALID, the place and the reason "
             "with exit code 4.\n"
             "A file that cannot be read as lists ends with exit code 2.\n"
-            "Example: nami verify --schedule file:lists.csv\n",
+            "Example: nami verify --schedule file:lists.csv\n"
+            "Example: nami verify --schedule hanayo --weights stash --positions 4 "
+            "--microbatches 32\n",
     .options = &table,
     .size = sizeof(verify_flags),
     .most = 0,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* key.c - keys and peers of messages, and what the lists count: in flight, split, posted, sent. */
+#include "base/memory.h"
 #include "sched/schedule.h"
 
 /* The boundary that a message crosses: b lies between stages b and b+1. */
@@ -66,14 +67,25 @@ int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage,
 int64_t nami_schedule_held(const nami_schedule *s, int position)
 {
     const nami_list *l = &s->list[position];
+    const nami_ints *again = &s->recipe.stage_recompute;
     bool train = s->purpose == NAMI_PURPOSE_TRAIN;
     int64_t now = 0, most = 0;
+    int *inputs = nami_calloc(NAMI_MEM_OTHER, (size_t)s->place.stages, sizeof *inputs);
     for (int64_t i = 0; i < l->count; i++) {
         const nami_semantics *is = nami_semantics_of(l->item[i].kind);
-        now += is->opens_saved;
+        int stage = l->item[i].stage;
+        bool opens = is->opens_saved, closes = train ? is->closes_saved : opens;
+        if (stage < again->count && again->item[stage] != 0) {
+            inputs[stage] += opens; /* which share one slot of activations */
+            opens = opens && inputs[stage] == 1;
+            inputs[stage] -= closes;
+            closes = closes && inputs[stage] == 0;
+        }
+        now += opens;
         most = now > most ? now : most;
-        now -= train ? is->closes_saved : is->opens_saved;
+        now -= closes;
     }
+    nami_free(inputs);
     return most;
 }
 

@@ -68,6 +68,27 @@ int nami_place_ranks(const nami_place *p)
     return nami_place_first(p, p->positions);
 }
 
+/* The first sample of rank i of r: rank k takes floor((B + k)/r). */
+static int64_t first_sample(int64_t samples, int r, int i)
+{
+    int64_t extra = i - (r - samples % r); /* the last B mod r ranks take one more */
+    return samples / r * i + (extra > 0 ? extra : 0);
+}
+
+int nami_place_pairs(int r, int q, int64_t samples)
+{
+    int64_t all = samples > 0 ? samples : (int64_t)r * q;
+    int pairs = 0;
+    for (int i = 0, k = 0; i < r && k < q;) {
+        int64_t end = first_sample(all, r, i + 1), other = first_sample(all, q, k + 1);
+        int64_t from = first_sample(all, r, i), begin = first_sample(all, q, k);
+        pairs += (from > begin ? from : begin) < (end < other ? end : other);
+        i += end <= other;
+        k += other <= end;
+    }
+    return pairs;
+}
+
 void nami_place_free(nami_place *p)
 {
     nami_free(p->position);

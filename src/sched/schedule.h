@@ -113,6 +113,10 @@ static inline int nami_place_of(const nami_place *p, int copy, int stage)
 int nami_place_first(const nami_place *p, int position);
 int nami_place_ranks(const nami_place *p); /* of all positions. Local. */
 
+/* Pairs of ranks of two neighbouring positions of r and q ranks that have samples in common when each splits
+ * `samples` samples (0: very many) among its ranks: the messages of one value. Local. */
+int nami_place_pairs(int r, int q, int64_t samples);
+
 /* The stages of `copy` on `position`, ascending, into stage[] (room for p->stages); returns how many. Local. */
 int nami_place_local(const nami_place *p, int position, int copy, int *stage);
 
@@ -205,7 +209,7 @@ int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage,
 int nami_schedule_versions(const nami_schedule *s, int copy, int stage);
 
 /* Units times stages of `position` that are held at once at most: activations in flight, in shares of a
- * stage (a token slice counts as one). Local. */
+ * stage (a token slice counts as one). All units of a stage that recomputes share one. Local. */
 int64_t nami_schedule_held(const nami_schedule *s, int position);
 
 /* Messages of a step, over all positions and both directions. Local. */

@@ -40,6 +40,8 @@ typedef struct nami_sim {
     double *reduced;       /* [copies][stages] end of its REDUCE */
     nami_sim_place *place; /* [positions] */
     uint8_t **cause;       /* [positions][count] nami_cause of each action */
+    double **start;        /* [positions][count] of each computation */
+    double full, emptying; /* end of the first backward, last forward of stage 0 */
     nami_prediction *out;
     nami_timeline *line; /* NULL when not asked for */
 } nami_sim;
@@ -54,6 +56,15 @@ static inline int64_t nami_sim_at(const nami_sim *m, nami_action a, int stage)
 static inline bool nami_sim_pair(const nami_sim *m, const nami_list *l, int64_t first)
 {
     return !m->cost->apart && nami_list_pair(l, first);
+}
+
+/* Ranks among which the samples of a micro-batch are split at `stage`. Local. */
+static inline int nami_sim_ranks(const nami_sim *m, int copy, int stage)
+{
+    const nami_place *p = &m->s->place;
+    return m->s->recipe.split == NAMI_SPLIT_SAMPLE
+               ? p->replicas[nami_place_of(p, copy, stage)]
+               : 1;
 }
 
 /* Time of one action, in scaled units. Local. */

@@ -22,7 +22,10 @@ static double transfer(const nami_sim *m, int b, int from, int to)
 {
     bool same = same_node(m, from, to);
     double bandwidth = same ? m->cost->bandwidth : m->cost->node_bandwidth;
-    return bandwidth > 0.0 ? bytes_of(m, b) / bandwidth * m->scale : 0.0;
+    /* the ranks of the position that has fewer carry most */
+    int r = nami_sim_ranks(m, 0, b), q = nami_sim_ranks(m, 0, b + 1);
+    return bandwidth > 0.0 ? bytes_of(m, b) / (r < q ? r : q) / bandwidth * m->scale
+                           : 0.0;
 }
 
 double nami_sim_travel(const nami_sim *m, int b, int from, int to)

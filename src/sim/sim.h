@@ -9,8 +9,8 @@
 #include "sched/schedule.h"
 
 /* Costs. A stage's compute time is the per-position time divided by the chunks of a position (P/S),
- * unless stage_f/stage_bi/stage_bw give each stage its own; a token slice takes its share of a stage's time. B costs
- * BI + BW; with recomputation inside the backward, B and BI cost `tr` more. */
+ * unless stage_f/stage_bi/stage_bw give each stage its own; a token slice takes its share of a stage's time, and so do
+ * samples split over the ranks of a position, whose messages and computations run beside each other. B costs BI + BW; with recomputation inside the backward, B and BI cost `tr` more. */
 typedef struct nami_cost {
     double tf, tbi,
         tbw;   /* forward, backward-input, backward-weight of one position's share */
@@ -26,6 +26,7 @@ typedef struct nami_cost {
     bool
         apart; /* pairs run one after the other, each action when it can: as on a device */
     const double *bytes; /* [stages] of the message behind stage s, or NULL = 0 */
+    int64_t samples; /* of a micro-batch, where they are split over ranks; 0: many */
     double update,
         reduce; /* time of UPDATE and REDUCE of one position; 0. REDUCEs of a position run one after
                                the other beside the computation; an UPDATE waits for that of its stage */
@@ -57,15 +58,21 @@ typedef struct nami_critical {
 
 typedef struct nami_prediction {
     double makespan; /* first start to last end over all positions */
-    double bubble;   /* idle / (P * makespan) */
+    double bubble;   /* idle / (P * makespan); where samples are split, of all ranks */
     double
         span_bubble; /* largest over positions of idle between own first and last action / own span */
     double *idle; /* [positions] makespan - busy */
     double *busy; /* [positions] */
-    double *peak; /* [positions] activations in flight, in M_a (a stage counts P/S) */
     double *
-        weights; /* [positions] weights held, in model/P: copies of the model x versions */
-    int64_t messages;        /* over all positions, both directions */
+        peak; /* [positions] activations in flight of a rank, in M_a (a stage counts P/S) */
+    double *
+        weights; /* [positions] weights held by a rank, in model/P: copies of the model x
+                    versions, and what a policy predicts */
+    /* The pipeline is full from the end of the first backward to the end of the last forward of stage 0. */
+    double fill, steady, drain; /* time before, in and after it */
+    double
+        steady_bubble; /* the same in the steady time; 0 when steady is 0: it was never full */
+    int64_t messages;        /* over all ranks of all positions, both directions */
     double *sent, *received; /* [positions] bytes */
     nami_critical critical;
     nami_timeline timeline; /* filled when asked for */
