@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* compare_schedules.c - `nami simulate --compare`: all named schedules side by side. */
+/* compare_schedules.c - `nami simulate --compare`: all named schedules side by side; those without a flush, whose
+ * gradients are stale, in a block of their own with their delays. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #include "base/memory.h"
 #include "cli/simulate.h"
 #include "sched/order.h"
+#include "sched/staleness.h"
 
 enum { ROWS_MOST = 256 };
 
@@ -38,7 +40,9 @@ static nami_status simulate_one(nami_simulate_costs *c, const nami_recipe *r,
                                 candidate *out)
 {
     nami_cost cost;
-    NAMI_TRY(nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &out->s));
+    NAMI_TRY(nami_recipe_flushes(r)
+                 ? nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &out->s)
+                 : nami_schedule_make(r, NAMI_PURPOSE_TRAIN, &out->s));
     NAMI_TRY(nami_simulate_costs_for(c, out->s.place.stages, &cost));
     NAMI_TRY(nami_simulate(&out->s, &cost, false, &out->p));
     for (int i = 0; i < r->positions; i++) {
@@ -47,6 +51,17 @@ static nami_status simulate_one(nami_simulate_costs *c, const nami_recipe *r,
         out->memory = fmax(out->memory, memory);
     }
     return NAMI_OK;
+}
+
+/* "hanayo W=2", "hanayo stash W=2" when the weights are not the schedule's own. */
+static void label(const nami_recipe *r, char text[48])
+{
+    char size[16];
+    const nami_preset *preset = nami_preset_find(r->name);
+    bool own = preset == NULL || preset->weights == r->weights;
+    nami_simulate_size(r, size);
+    snprintf(text, 48, "%.20s%s%.10s%.15s", r->name, own ? "" : " ",
+             own ? "" : nami_weights_name(r->weights), size);
 }
 
 /* Give the row back when what it stands for cannot be had. */
@@ -64,9 +79,9 @@ static nami_status add_row(nami_simulate_costs *c, const nami_recipe *r, table *
     nami_schedule_free(&row->s);
     if (status != NAMI_EPLAN)
         return status;
-    char size[16];
-    nami_simulate_size(r, size);
-    nami_text_add(&t->refused, "  %s%s: %s\n", r->name, size, nami_fail_text());
+    char text[48];
+    label(r, text);
+    nami_text_add(&t->refused, "  %s: %s\n", text, nami_fail_text());
     nami_fail_clear();
     return NAMI_OK;
 }
@@ -102,23 +117,66 @@ static nami_status add_preset(nami_simulate_costs *c, const char *name, table *t
 static void print_row(const candidate *c, const candidate *best, double memory,
                       nami_text *out)
 {
-    char label[48], size[16];
-    nami_simulate_size(&c->s.recipe, size);
-    snprintf(label, sizeof label, "%.28s%s", c->s.recipe.name, size);
-    nami_text_add(out, "%-20s %6d %12.8g %8.3f %8.3f %11.6g %9.6g %9lld%s\n", label,
+    char text[48];
+    label(&c->s.recipe, text);
+    nami_text_add(out, "%-20s %6d %12.8g %8.3f %8.3f %11.6g %9.6g %9lld%s\n", text,
                   c->s.place.stages, c->p.makespan, 100.0 * c->p.bubble,
                   best->p.makespan > 0.0 ? c->p.makespan / best->p.makespan : 1.0,
                   c->peak, c->p.weights[0], (long long)c->p.messages,
                   memory > 0.0 && c->memory > memory ? "  too much memory" : "");
 }
 
-static void print_rows(const nami_simulate_flags *f, const table *t)
+/* Largest over the stages of the mean delay when full, and of versions. */
+static void worst_of(const nami_schedule *s, double *forward, double *backward,
+                     int *versions)
+{
+    for (int i = 0; i < s->place.stages; i++) {
+        nami_staleness d;
+        nami_schedule_staleness(s, i, &d);
+        *forward = fmax(*forward, d.forward[NAMI_WINDOW_STEADY].mean);
+        *backward = fmax(*backward, d.backward[NAMI_WINDOW_STEADY].mean);
+        *versions = d.versions > *versions ? d.versions : *versions;
+    }
+}
+
+static void print_window(const candidate *c, double memory, nami_text *out)
+{
+    char text[48];
+    double forward = 0.0, backward = 0.0, weights = 0.0;
+    int versions = 0;
+    label(&c->s.recipe, text);
+    worst_of(&c->s, &forward, &backward, &versions);
+    for (int p = 0; p < c->s.place.positions; p++)
+        weights = fmax(weights, c->p.weights[p]);
+    nami_text_add(out, "%-20s %6d %12.8g %8.3f %8.3f %11.6g %9.6g %8d %8.4g %8.4g%s\n",
+                  text, c->s.place.stages, c->p.makespan, 100.0 * c->p.bubble,
+                  100.0 * c->p.steady_bubble, c->peak, weights, versions, forward,
+                  backward,
+                  memory > 0.0 && c->memory > memory ? "  too much memory" : "");
+}
+
+/* What is not as good as it looks: gradients of old weights. */
+static void print_windows(const nami_simulate_flags *f, const table *t, int first,
+                          nami_text *out)
+{
+    nami_text_add(out,
+                  "\nwithout a flush: %lld micro-batches between two drains, %lld an "
+                  "update; gradients are stale, so times alone do not rank these "
+                  "with the above\n\n",
+                  (long long)f->lists.microbatches, (long long)f->lists.per_update);
+    nami_text_add(out, "%-20s %6s %12s %8s %8s %11s %9s %8s %8s %8s\n", "schedule",
+                  "stages", "makespan", "bubble %", "steady %", "peak [M_a]", "weights",
+                  "versions", "delay F", "delay B");
+    for (int i = first; i < t->rows; i++)
+        print_window(&t->row[i], f->memory, out);
+}
+
+static void print_rows(const nami_simulate_flags *f, const table *t, int rows)
 {
     const candidate *row = t->row;
-    int rows = t->rows;
     nami_text text = {0};
     if (f->json) {
-        for (int i = 0; i < rows; i++) {
+        for (int i = 0; i < t->rows; i++) {
             nami_text_add(&text, "%s\n", i > 0 ? "," : "[");
             nami_simulate_json(&row[i].s, &row[i].p, true, &text);
         }
@@ -134,12 +192,44 @@ static void print_rows(const nami_simulate_flags *f, const table *t)
                       "weights", "messages");
         for (int i = 0; i < rows; i++)
             print_row(&row[i], &row[0], f->memory, &text);
+        print_windows(f, t, rows, &text);
         if (t->refused.length > 0)
             nami_text_add(&text, "\nnot for these counts:\n%s",
                           nami_text_get(&t->refused));
     }
     nami_print("%s", nami_text_get(&text));
     nami_text_free(&text);
+}
+
+/* Orders without a flush, each preset's and the waves; one of those with equal lists. */
+static nami_status add_windows(nami_simulate_costs *c, table *t)
+{
+    const nami_lists_flags *l = &c->flags->lists;
+    nami_recipe r = {.positions = (int)l->positions,
+                     .microbatches = (int)l->microbatches,
+                     .per_update = (int)l->per_update,
+                     .waves = 1,
+                     .chunks = 2,
+                     .slices = 1,
+                     .recompute = c->flags->recompute,
+                     .stage_replicas = l->stage_replicas};
+    for (int i = nami_presets_with_flush(); i < nami_presets(); i++) {
+        const nami_preset *own = nami_preset_at(i), *before = nami_preset_at(i - 1);
+        bool same = own->order == before->order && own->weights == before->weights &&
+                    own->split == before->split;
+        bool alone = own->split == NAMI_SPLIT_SAMPLE && l->stage_replicas.count == 0;
+        if (same || alone)
+            continue;
+        NAMI_TRY(nami_recipe_preset(&r, own->name));
+        NAMI_TRY(add_row(c, &r, t));
+    }
+    NAMI_TRY(nami_recipe_preset(&r, "hanayo"));
+    for (int k = 0; k < 4; k++) {
+        r.waves = 1 + k / 2;
+        r.weights = k % 2 == 0 ? NAMI_WEIGHTS_STASH : NAMI_WEIGHTS_2BW;
+        NAMI_TRY(add_row(c, &r, t));
+    }
+    return NAMI_OK;
 }
 
 /* What fits into the memory asked for comes first. */
@@ -166,9 +256,13 @@ nami_status nami_simulate_compare(nami_simulate_costs *c)
     nami_status status = NAMI_OK;
     for (int i = 0; i < nami_presets_with_flush() && status == NAMI_OK; i++)
         status = add_preset(c, nami_preset_at(i)->name, &t);
+    int rows = t.rows;
+    if (status == NAMI_OK)
+        status = add_windows(c, &t);
     if (status == NAMI_OK) {
-        sort_rows(t.row, t.rows, f->memory);
-        print_rows(f, &t);
+        sort_rows(t.row, rows, f->memory);
+        sort_rows(t.row + rows, t.rows - rows, f->memory);
+        print_rows(f, &t, rows);
     }
     for (int i = 0; i < t.rows; i++) {
         nami_prediction_free(&t.row[i].p);

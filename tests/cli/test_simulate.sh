@@ -47,11 +47,33 @@ expect 0 'gems                      4           39   69.231    3.200           1
     simulate --compare $size --memory 12 --state 6
 expect 0 'hanayo W=8' simulate --compare --positions 32 --microbatches 64
 expect 0 'position   0  0000111122223333....' simulate $size --timeline
-expect 0 'hanayo         W waves' simulate --list
+expect 0 'hanayo             W waves' simulate --list
 expect 0 '--bandwidth' simulate --help
 expect 0 '--ahead' verify --help
 expect 0 'VALID hanayo: 4 positions, 4 micro-batches, 8 stages' verify $size
 expect 0 'VALID hanayo' verify $size --evaluate
+window='--positions 4 --microbatches 24'
+expect 0 '"weights":"stash","per_update":1,"updates":24,"fill":12,"steady":58,"drain":11,"steady_bubble":0,"delay":[{"stage":0,"versions":4,"fill":{"units":4,"forward":[0,1.5,3],"backward":[0,1.5,3]},"steady":{"units":16,"forward":[3,3,3],"backward":[3,3,3]},"drain":{"units":4,"forward":[3,3,3],"backward":[3,3,3]}},' \
+    simulate --schedule pipedream $window --json
+expect 0 '"weight_copies":[2,2,2,2]' simulate --schedule pipedream-2bw $window --per-update 4 --json
+expect 0 'VALID pipedream-2bw: 4 positions, 24 micro-batches' verify --schedule pipedream-2bw $window --per-update 4
+expect 4 'needs at least 4 of them, but has 3' verify --schedule pipedream-2bw $window --per-update 3
+expect 4 '24 = 4 x 5 + 4' verify --schedule pipedream $window --per-update 5
+expect 0 'versions kept 8 7 6 5 4 3 2 1' verify --schedule hanayo --weights stash $window
+expect 4 'weights = 2bw: it is of update' verify --schedule hanayo --weights 2bw $window --per-update 4
+expect 0 'ranks        4-3-1 = 8' simulate --schedule ashpipe --stage-replicas 4-3-1 --microbatches 24
+expect 4 'names 3 positions, but there are 4' simulate --schedule ashpipe --stage-replicas 4-3-1 $window
+expect 4 'it would wait for ever for unit 2' verify --schedule pipedream --depth 1-2-0 --positions 3 --microbatches 9
+expect 0 'of forwards at most 5 1 1 0' verify --schedule pipedream --depth 5-1-1-0 $window
+expect 0 ' 0R0 ' simulate --schedule pipedream --stage-recompute 1-0-0-0 $window --actions
+expect 4 'is made for a flush' verify --schedule gpipe --weights newest $window
+expect 0 'without a flush: 24 micro-batches between two drains, 1 an update' simulate --compare $window
+expect 0 '' simulate --schedule pipedream $window --csv window.csv
+expect 0 'versions kept 4 3 2 1' verify --schedule file:window.csv --weights stash
+expect 4 'INVALID file:window.csv' verify --schedule file:window.csv --weights newest
+expect 4 'with a flush' verify --schedule file:window.csv
+sed 's/,0B4v1,/,0B4,/' window.csv >slot.csv
+expect 4 '(0B4): it must read version 1, but slot 0 holds version 4' verify --schedule file:slot.csv --weights stash
 expect 2 'did you mean "hanayo"' simulate --schedule hanaya $size
 expect 2 'needs --positions and --microbatches' simulate
 expect 2 '--bandwidth "0"' simulate $size --bandwidth 0
