@@ -13,30 +13,14 @@ static double value(int k, int m, int64_t i)
     return (double)((int64_t)word >> 32) * (double)((uint64_t)1 << (word & 31));
 }
 
-/* The oracle: pair neighbours whose interval is a power of two, bottom up, then fold the rest from the right. */
-static float tree_f32(int members, const float *x)
+/* A sum in f32 or, `wide`, f64: that of two f32 in f64, rounded once, is their f32 sum. */
+static double add(double a, double b, bool wide)
 {
-    float part[8];
-    int parts = 0, at = 0;
-    for (int width = 64; width >= 1; width /= 2) {
-        if (!(members & width))
-            continue;
-        float level[64];
-        for (int i = 0; i < width; i++)
-            level[i] = x[at + i];
-        for (int w = width; w > 1; w /= 2)
-            for (int i = 0; i < w / 2; i++)
-                level[i] = level[2 * i] + level[2 * i + 1];
-        part[parts++] = level[0];
-        at += width;
-    }
-    float sum = part[--parts];
-    while (parts > 0)
-        sum = part[--parts] + sum;
-    return sum;
+    return wide ? a + b : (double)(float)(a + b);
 }
 
-static double tree_f64(int members, const double *x)
+/* The oracle: pair neighbours whose interval is a power of two, bottom up, then fold the rest from the right. */
+static double tree(int members, const double *x, bool wide)
 {
     double part[8];
     int parts = 0, at = 0;
@@ -48,27 +32,27 @@ static double tree_f64(int members, const double *x)
             level[i] = x[at + i];
         for (int w = width; w > 1; w /= 2)
             for (int i = 0; i < w / 2; i++)
-                level[i] = level[2 * i] + level[2 * i + 1];
+                level[i] = add(level[2 * i], level[2 * i + 1], wide);
         part[parts++] = level[0];
         at += width;
     }
     double sum = part[--parts];
     while (parts > 0)
-        sum = part[--parts] + sum;
+        sum = add(part[--parts], sum, wide);
     return sum;
 }
 
 static void check_job(const void *data, int k, int64_t count, int wide, int members)
 {
     for (int64_t i = 0; i < count; i++) {
-        float xf[64], sumf;
-        double xd[64], sumd;
+        double x[64];
         for (int m = 0; m < members; m++)
-            xf[m] = (float)(xd[m] = value(k, m, i));
-        sumf = tree_f32(members, xf);
-        sumd = tree_f64(members, xd);
+            x[m] = wide == 8 ? value(k, m, i) : (double)(float)value(k, m, i);
+        const double sum = tree(members, x, wide == 8);
+        const float narrow = (float)sum;
         if (memcmp((const char *)data + i * wide,
-                   wide == 4 ? (void *)&sumf : (void *)&sumd, (size_t)wide) != 0)
+                   wide == 4 ? (const void *)&narrow : (const void *)&sum,
+                   (size_t)wide) != 0)
             fail_msg("job %d (%d members, f%d): element %ld of %ld differs", k, members,
                      8 * wide, (long)i, (long)count);
     }
