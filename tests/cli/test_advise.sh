@@ -1,20 +1,6 @@
 # SPDX-License-Identifier: MIT
 # test_advise.sh - advice from the command line: its deck is planned as it is, refusals, JSON.
-cd "$NAMI_SCRATCH" || exit 99
-failed=0
-
-# expect STATUS TEXT ARGUMENT...: nami exits with STATUS and says TEXT somewhere
-expect() {
-    status=$1 text=$2
-    shift 2
-    "$NAMI_PROGRAM" "$@" >out 2>&1
-    got=$?
-    if [ $got != "$status" ] || ! grep -qF -- "$text" out; then
-        echo "nami $*: status $got, expected $status with '$text':"
-        cat out
-        failed=1
-    fi
-}
+. "$NAMI_SOURCE/tests/cli/lib.sh"
 
 rest=$NAMI_SOURCE/input/gpt2-124m.ini
 costs='--flops 1e12 --bandwidth 1e10 --top 3'

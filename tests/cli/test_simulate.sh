@@ -1,20 +1,6 @@
 # SPDX-License-Identifier: MIT
 # test_simulate.sh - simulate and verify from the command line: keys, files, pictures, exit codes.
-cd "$NAMI_SCRATCH" || exit 99
-failed=0
-
-# expect STATUS TEXT ARGUMENT...: nami exits with STATUS and says TEXT somewhere
-expect() {
-    status=$1 text=$2
-    shift 2
-    "$NAMI_PROGRAM" "$@" >out 2>&1
-    got=$?
-    if [ $got != "$status" ] || ! grep -qF -- "$text" out; then
-        echo "nami $*: status $got, expected $status with '$text':"
-        cat out
-        failed=1
-    fi
-}
+. "$NAMI_SOURCE/tests/cli/lib.sh"
 
 size='--positions 4 --microbatches 4'
 expect 0 '{"schedule":"hanayo","positions":4,"microbatches":4,"stages":8,"makespan":18,"bubble":0.3333333333333333,"span_bubble":0.3333333333333333,"idle":[6,6,6,6],"peak_activations":[2.5,3,3.5,4],"weight_copies":[1,1,1,1],"messages":48,"bytes_sent":[0,0,0,0],"bytes_received":[0,0,0,0],"critical_path":{' \
