@@ -93,6 +93,7 @@ static void make_tables(nami_exec *e)
         nami_calloc(NAMI_MEM_OTHER, (size_t)e->config.layout->window, sizeof *e->group);
     e->read = nami_calloc(NAMI_MEM_OTHER, (size_t)s->units + 1, sizeof *e->read);
     e->kernels = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->kernels);
+    e->moves = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->moves);
     e->add_terms = nami_calloc(NAMI_MEM_OTHER, params, sizeof *e->add_terms);
     e->shrink = nami_calloc(NAMI_MEM_OTHER, params, sizeof(*e->shrink));
     e->exchanged =
@@ -114,6 +115,7 @@ static void free_tables(nami_exec *e)
     nami_free(e->group);
     nami_free(e->read);
     nami_free(e->kernels);
+    nami_free(e->moves);
     nami_free(e->add_terms);
     nami_free((void *)e->shrink);
     nami_free(e->exchanged);
@@ -123,6 +125,17 @@ static nami_status prepare_add(nami_exec *e, int64_t count, const nami_prepared 
 {
     nami_arg_vector a = {.wide = e->config.layout->wide, .count = count};
     return nami_backend_prepare(e->config.backend, NAMI_ADD, &a, out);
+}
+
+/* Kernels that move weights; statistics stay. */
+static nami_status prepare_moves(nami_exec *e, int i)
+{
+    const nami_layout *l = e->config.layout;
+    bool predicted = l->recipe.weights == NAMI_WEIGHTS_PREDICT;
+    if (!nami_share_moves(&e->blueprint))
+        return NAMI_OK;
+    return nami_predict_prepare(e->config.optim, e->config.backend, l->wide,
+                                e->share.param[i].count, predicted, &e->moves[i]);
 }
 
 static nami_status prepare(nami_exec *e)
@@ -136,6 +149,7 @@ static nami_status prepare(nami_exec *e)
         const nami_share_param *h = &s->param[i];
         NAMI_TRY(nami_optim_prepare(e->config.optim, e->config.backend,
                                     e->config.layout->wide, h->count, &e->kernels[i]));
+        NAMI_TRY(prepare_moves(e, i));
         const bool statistic = e->config.model->param[h->param].statistic;
         const nami_arg_vector a = {.wide = e->config.layout->wide, .count = h->count};
         if (h->terms > 1 || statistic)

@@ -17,7 +17,7 @@ void nami_rings_open(nami_exec *e)
         for (int k = 0; k < 2; k++)
             r->read[k] = nami_calloc(NAMI_MEM_OTHER, units, sizeof *r->read[k]);
         r->seen = (nami_exec_staleness){.stage = t->stage, .versions = 1};
-        r->moved_delay = -1;
+        r->moved_made = -1;
         most = t->weights > most ? t->weights : most;
         most = t->packed > most ? t->packed : most;
     }
@@ -81,7 +81,7 @@ void nami_rings_begin(nami_exec *e)
     for (int i = 0; i < e->share.stages; i++) {
         nami_ring *r = &e->ring[i];
         r->made = r->forwards = 0;
-        r->moved_delay = -1;
+        r->moved_made = -1;
         r->number[r->base] = 0;
         for (int v = 1; e->nan != NULL && v < e->share.stage[i].slots; v++)
             poison(e, i, (r->base + v) % e->share.stage[i].slots);
@@ -94,9 +94,90 @@ void nami_rings_turn(nami_exec *e, const nami_route *route)
         e->ring[i].base = nami_ring_slot(e, i, e->ring[i].made % route->versions[i]);
 }
 
+/* --- moved weights --- */
+
+static nami_optim_item item_of(nami_exec *e, int i, int slot)
+{
+    const nami_share_param *h = &e->share.param[i];
+    nami_optim_item item = {.count = h->count, .w = nami_ring_weight(e, i, slot)};
+    nami_optim_place(e->config.optim, e->state + h->at, e->share.state, &item);
+    return item;
+}
+
+/* Whether parameter `i` is one of stage `local` that has versions. */
+static bool versioned(const nami_exec *e, int i, int local)
+{
+    return e->share.param[i].local == local && e->share.param[i].stride > 0;
+}
+
+/* The moved weights of a stage are those of `slot`, moved by `by` updates: forward along the optimiser's direction, or
+ * back along the mean of updates. */
+static void move(nami_exec *e, int local, int slot, double by, double rate)
+{
+    nami_ring *r = &e->ring[local];
+    nami_backend *b = e->config.backend;
+    const int moved = e->share.stage[local].versions;
+    const nami_dtype wide = e->config.layout->wide;
+    if (r->moved_by == by && r->moved_made == r->made && r->moved_rate == rate)
+        return;
+    r->moved_by = by;
+    r->moved_made = r->made;
+    r->moved_rate = rate;
+    for (int i = 0; i < e->share.params; i++) {
+        if (!versioned(e, i, local))
+            continue;
+        const nami_optim_item item = item_of(e, i, slot);
+        void *out = nami_ring_weight(e, i, moved);
+        if (e->moves[i].predict != NULL)
+            nami_predict_weights(e->config.optim, b, NAMI_LANE_COMPUTE, &e->moves[i],
+                                 wide, &item, rate, by, e->step + r->made, out);
+        else
+            nami_predict_correct(b, NAMI_LANE_COMPUTE, &e->moves[i], wide, &item, by,
+                                 out);
+        nami_exec_progress(e);
+    }
+    nami_ring_pack(e, local, moved);
+}
+
 int nami_ring_use(nami_exec *e, const nami_task *task)
 {
-    return nami_ring_slot(e, task->local, task->action.version);
+    int slot = nami_ring_slot(e, task->local, task->action.version);
+    bool forward = task->action.kind == NAMI_F || task->action.kind == NAMI_R;
+    bool predicts = e->config.layout->recipe.weights == NAMI_WEIGHTS_PREDICT;
+    if (!e->train || !nami_share_moves(&e->blueprint) || forward != predicts)
+        return slot;
+    if (predicts)
+        move(e, task->local, slot, task->late, e->rate[task->group]);
+    else
+        move(e, task->local, slot, task->gap, 0);
+    return e->share.stage[task->local].versions;
+}
+
+void nami_ring_before(nami_exec *e, const nami_update *u)
+{
+    const int moved = e->share.stage[u->local].versions;
+    for (int i = 0; e->config.optim->correct && i < e->share.params; i++) {
+        if (versioned(e, i, u->local))
+            nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE,
+                              nami_ring_weight(e, i, moved),
+                              nami_ring_weight(e, i, u->from),
+                              (size_t)e->share.param[i].count * e->share.wide);
+    }
+}
+
+void nami_ring_behind(nami_exec *e, const nami_update *u)
+{
+    const int moved = e->share.stage[u->local].versions;
+    const nami_optim_options *o = e->config.optim;
+    const double gamma = nami_predict_gamma(o->correct_decay, u->gap);
+    for (int i = 0; o->correct && i < e->share.params; i++) {
+        if (!versioned(e, i, u->local))
+            continue;
+        const nami_optim_item item = item_of(e, i, u->to);
+        nami_predict_drift(e->config.backend, NAMI_LANE_COMPUTE, &e->moves[i],
+                           e->config.layout->wide, &item, nami_ring_weight(e, i, moved),
+                           item.w, gamma);
+    }
 }
 
 /* --- what was read --- */

@@ -327,21 +327,29 @@ static void note_last(chooser *c)
     nami_free(needed);
 }
 
-/* The delay of each F, as the policies that predict need it. */
+/* Delays of units and their means for updates, as the policies need them that keep no versions. */
 static void note_delays(chooser *c)
 {
     nami_route *r = c->route;
-    int units = c->s->recipe.microbatches;
-    int32_t *delay = nami_alloc(NAMI_MEM_OTHER, 2 * (size_t)units * sizeof *delay);
+    const int units = c->s->recipe.microbatches, m = nami_recipe_group(&c->s->recipe);
+    int32_t *forward = nami_alloc(NAMI_MEM_OTHER, 2 * (size_t)units * sizeof *forward);
+    int32_t *backward = forward + units;
     for (int i = 0; i < r->stages; i++) {
-        nami_schedule_delays(c->s, r->stage[i], delay, delay + units);
+        nami_schedule_delays(c->s, r->stage[i], forward, backward);
         for (int64_t k = 0; k < r->count; k++) {
             nami_task *t = &r->task[k];
-            if (t->local == i && t->action.kind == NAMI_F)
-                t->delay = delay[t->action.unit];
+            bool updates = t->action.kind == NAMI_UPDATE;
+            if (t->local != i ||
+                (!updates && !nami_semantics_of(t->action.kind)->compute))
+                continue;
+            int first = updates ? t->group * m : t->action.unit, n = updates ? m : 1;
+            for (int u = first; u < first + n; u++) {
+                t->late += (double)forward[u] / n;
+                t->gap += (double)(forward[u] - backward[u]) / n;
+            }
         }
     }
-    nami_free(delay);
+    nami_free(forward);
 }
 
 static void route_open(chooser *c, const nami_schedule *s, nami_route *r)
@@ -389,7 +397,8 @@ static void route_position(const timing *t, int position, nami_route *r)
     note_stages(&c);
     choose(&c);
     note_last(&c);
-    if (s->recipe.weights == NAMI_WEIGHTS_PREDICT)
+    if (s->recipe.weights == NAMI_WEIGHTS_PREDICT ||
+        s->recipe.weights == NAMI_WEIGHTS_NEWEST)
         note_delays(&c);
     for (size_t i = 0; i < pools; i++)
         nami_free(c.busy[i]);

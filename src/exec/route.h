@@ -23,7 +23,9 @@ typedef struct nami_task {
     int data; /* slot of the unit from its F to its last backward: tokens and targets */
     int group; /* update that the unit, REDUCE or UPDATE belongs to: 0 with a flush */
     int from; /* UPDATE: slot of the weights that it reads; action.version is written */
-    int delay; /* F: updates of the stage between the version it reads and its own update */
+    /* Of weights that are newest or predicted. Updates of the stage between the version that the unit's forward reads and
+     * its own update; the same less those of its backward. UPDATE: means over its units. */
+    double late, gap;
     int dies;       /* slot whose weights nobody reads behind this action; -1: none */
     bool completes; /* the last of its group that adds to the stage's gradients */
     int held;       /* slot between BI and BW */

@@ -9,6 +9,13 @@ int nami_share_leaves(const nami_layout *l)
     return l->train.place.copies > 1 ? 1 : l->partials / l->replicas;
 }
 
+bool nami_share_moves(const nami_blueprint *p)
+{
+    const nami_weights weights = p->layout->recipe.weights;
+    return weights == NAMI_WEIGHTS_PREDICT ||
+           (weights == NAMI_WEIGHTS_NEWEST && p->optim->correct);
+}
+
 int nami_share_levels(int leaves)
 {
     int most = 1;
@@ -65,8 +72,6 @@ static nami_status check_rolling(const nami_blueprint *p)
     const char *weights = nami_weights_name(r->weights);
     if (nami_recipe_flushes(r))
         return NAMI_OK;
-    if (r->weights == NAMI_WEIGHTS_PREDICT)
-        return nami_fail(NAMI_EPLAN, "weights = predict cannot be run yet");
     if (p->optim->clip > 0 && p->optim->clip_scope == NAMI_CLIP_ALL)
         return nami_fail(NAMI_EPLAN,
                          "train.clip = %g needs the norm of all stages before any "
@@ -302,7 +307,7 @@ static nami_status stage_plan(nami_share *s, int local)
     if (s->train->again[local])
         s->activation += nami_share_round(s->crossing[t->stage + 1]);
     t->versions = s->train->versions[local];
-    t->slots = t->versions + (p->layout->recipe.weights == NAMI_WEIGHTS_PREDICT);
+    t->slots = t->versions + nami_share_moves(p);
     t->packed = nami_share_round(a->packed);
     t->packed_at = s->packed;
     s->packed += (size_t)t->slots * t->packed;

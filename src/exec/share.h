@@ -157,6 +157,9 @@ void nami_share_free(nami_share *s);
  * to one sum. Local. */
 int nami_share_leaves(const nami_layout *l);
 
+/* Whether stages keep a slot of moved weights: for forwards that are predicted, for backwards that are corrected. Local. */
+bool nami_share_moves(const nami_blueprint *p);
+
 /* Partial sums alive at once when `leaves` of them combine in the fixed tree, one after the other. Local. */
 int nami_share_levels(int leaves);
 

@@ -5,6 +5,7 @@
 
 #include "exec/exec.h"
 #include "exec/share.h"
+#include "optim/predict.h"
 
 /* Lanes of a device: copies to and from the host run beside the computation. */
 enum { NAMI_LANE_COMPUTE, NAMI_LANE_OUT, NAMI_LANE_IN };
@@ -63,9 +64,8 @@ typedef struct nami_ring {
     int32_t *number;  /* [versions] of the version in each slot */
     int32_t *read[2]; /* [units] number that the forward, the backward read */
     bool *early;      /* [units] the forward ran before the first update */
-    int moved_delay,
-        moved_made; /* what the slot of moved weights was made for; -1: nothing */
-    double moved_rate;
+    double moved_by, moved_rate; /* what the slot of moved weights was made for, */
+    int moved_made;              /* behind so many updates; -1: nothing */
     nami_exec_staleness seen;
 } nami_ring;
 
@@ -136,6 +136,7 @@ struct nami_exec {
     void *nan;               /* of poison: as long as a slot; NULL */
     void **pointer;          /* [2 * uses of the largest stage] of the call under way */
     nami_optim_kernels *kernels;     /* [params] */
+    nami_predict_kernels *moves;     /* [params] */
     const nami_prepared **add_terms; /* [params] a += b; NULL where there is one term */
     const nami_prepared **shrink; /* [params] SCALE of a statistic; NULL for others */
     nami_request *exchanged;      /* [moves] */
@@ -260,6 +261,7 @@ typedef struct nami_update {
     int from, to; /* slots of its weights: read, written */
     int64_t step;
     double rate;
+    double gap;  /* task.gap */
     double clip; /* without a flush; else it follows from e->result */
 } nami_update;
 
@@ -295,6 +297,10 @@ void nami_rings_turn(nami_exec *e, const nami_route *route);
 
 /* The slot that a computation reads; moved weights are made where the policy wants them. Local. */
 int nami_ring_use(nami_exec *e, const nami_task *task);
+
+/* Before an update of the stage's newest weights, in place, and behind it: the mean of updates, if there is one. Local. */
+void nami_ring_before(nami_exec *e, const nami_update *u);
+void nami_ring_behind(nami_exec *e, const nami_update *u);
 
 /* A computation was launched, an update of the stage was made, in slot `to`: count. Local. */
 void nami_ring_used(nami_exec *e, const nami_task *task);

@@ -190,12 +190,19 @@ void nami_window_update(nami_exec *e, const nami_task *task)
                      .from = nami_ring_slot(e, local, task->from),
                      .to = nami_ring_slot(e, local, task->action.version),
                      .step = e->step + k,
-                     .rate = e->rate[k],
+                     .rate = nami_predict_rate(e->rate[k], task->late, e->step + k,
+                                               e->config.optim->anneal),
+                     .gap = task->gap,
                      .clip = nami_optim_clip(e->config.optim, sqrt(squares))};
-    if (isfinite(squares))
+    bool moves = nami_share_moves(&e->blueprint), sound = isfinite(squares);
+    if (sound && moves)
+        nami_ring_before(e, &u);
+    if (sound)
         nami_exec_update(e, &u);
     else
         repeat_weights(e, &u);
+    if (sound && moves)
+        nami_ring_behind(e, &u);
     nami_ring_pack(e, local, u.to);
     nami_ring_made(e, task);
     nami_timing_end(e, timer, task->action, NAMI_PHASE_UPDATE,

@@ -21,6 +21,8 @@ typedef struct tiny_problem {
     bool tied, recompute;
     double dropout, clip;
     int clip_scope; /* nami_clip_scope */
+    int anneal;     /* PipeMare's T1, steps */
+    bool correct;   /* and T2 */
     int batch, micros, partials;
     int optimizer; /* nami_optimizer */
     int steps;
@@ -76,7 +78,10 @@ static inline nami_optim_options tiny_optim(const tiny_problem *p)
                                 .eps = 1e-8,
                                 .decay = 0.1,
                                 .clip = p->clip,
-                                .clip_scope = p->clip_scope};
+                                .clip_scope = p->clip_scope,
+                                .anneal = p->anneal,
+                                .correct = p->correct,
+                                .correct_decay = 0.135};
 }
 
 /* Text of period 5 with noise that depends on step, sample and place alone. */
@@ -188,9 +193,7 @@ static void (*tiny_between)(nami_exec *e, const nami_model *m, int states,
 /* What every executor of a test gets. */
 static size_t tiny_bucket;
 static bool tiny_poison;
-static bool tiny_flat; /* the same rate in all steps */
-static nami_status (*tiny_source)(void *, int64_t, int64_t, int64_t, int32_t *,
-                                  int32_t *) = tiny_read;
+static int tiny_first; /* step */
 
 /* Steps from `*i` on in one go: those of a window, as many as are left. */
 static inline void tiny_steps(nami_exec *e, const tiny_problem *p, const tiny_way *w,
@@ -201,7 +204,7 @@ static inline void tiny_steps(nami_exec *e, const tiny_problem *p, const tiny_wa
     int most = w->window > 0 ? w->window : 1;
     int count = p->steps - *i < most ? p->steps - *i : most;
     for (int k = 0; k < count; k++)
-        rate[k] = 1e-2 * (tiny_flat ? 1 : 1 - 0.03 * (*i + k));
+        rate[k] = 1e-2 * (1 - 0.03 * (*i + k));
     assert_ok(nami_exec_window(e, *i, count, rate, source, r));
     for (int k = 0; k < count; k++) {
         out->loss[*i + k] = r[k].loss;
@@ -222,7 +225,7 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
     nami_layout layout;
     nami_exec *e = NULL;
     nami_prof prof;
-    nami_exec_source source = {.read = tiny_source};
+    nami_exec_source source = {.read = tiny_read};
     assert_ok(tiny_open(p->backend, 1, p->act, &b));
     assert_ok(tiny_layout(p, w, m, &layout));
     nami_prof_open(&prof, 0);
@@ -237,7 +240,7 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
                                .poison = tiny_poison,
                                .prof = &prof};
     assert_ok(nami_exec_new(&config, &e));
-    for (int i = 0; i < p->steps;) {
+    for (int i = tiny_first; i < p->steps;) {
         if (tiny_between != NULL)
             tiny_between(e, m, nami_optim_states(&optim), i);
         tiny_steps(e, p, w, &source, &out, &i);
