@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/log.h"
+#include "plan/uneven.h"
 
 /* The policies of the table of memory. */
 static const struct policy {
@@ -65,10 +66,18 @@ static void print_versions(const nami_chain *c, const nami_partition *p)
     }
 }
 
-static void print_partition(const nami_settings *s, const nami_chain *c, double memory,
+static double memory_of(const nami_settings *s)
+{
+    if (s->plan.memory > 0)
+        return s->plan.memory;
+    return s->run.memory > 0 ? s->run.memory * 1073741824.0 : INFINITY;
+}
+
+static void print_partition(const nami_settings *s, const nami_chain *c, int ranks,
                             const nami_partition *p)
 {
     char limit[32];
+    double memory = memory_of(s);
     nami_text fragment = {0};
     nami_print("profile   %s: %d blocks\n", s->plan.profile, c->blocks);
     nami_print("limit     %s a rank\n",
@@ -76,9 +85,16 @@ static void print_partition(const nami_settings *s, const nami_chain *c, double 
     nami_print("step      %.6g s predicted for a mini-batch, steady state: the slowest "
                "stage\n",
                p->seconds);
-    nami_print("ranks     %d in %d stages:", p->ranks, p->parts);
+    if (p->bound > 0 && p->seconds > p->bound * (1 + 1e-6))
+        nami_print(
+            "bound     %.6g s: the plan is at most %.3g %% slower than the best\n",
+            p->bound, 100 * (p->seconds / p->bound - 1));
+    nami_print("ranks     %d in %d stage%s:", p->ranks, p->parts,
+               p->parts > 1 ? "s" : "");
     for (int i = 0; i < p->parts; i++)
         nami_print("%s%d", i > 0 ? "-" : " ", p->part[i].replicas);
+    if (p->ranks < ranks)
+        nami_print("; %d more would make no stage faster", ranks - p->ranks);
     nami_print("\n\n");
     print_stages(c, p);
     print_versions(c, p);
@@ -88,19 +104,51 @@ static void print_partition(const nami_settings *s, const nami_chain *c, double 
     nami_text_free(&fragment);
 }
 
-static double memory_of(const nami_settings *s)
+/* A link of a level: as measured, but with the bandwidth that the deck says. */
+static nami_chain_link link_of(const nami_plan_level *l,
+                               const nami_chain_link *measured)
 {
-    if (s->plan.memory > 0)
-        return s->plan.memory;
-    return s->run.memory > 0 ? s->run.memory * 1073741824.0 : INFINITY;
+    nami_chain_link own = *measured;
+    if (l->bandwidth < own.rate || l->bandwidth > own.rate)
+        own.rate = own.reduce = l->bandwidth;
+    return own;
 }
 
-static nami_status seek(const nami_settings *s, int ranks, const nami_chain *c,
+static nami_status seek_own(const nami_settings *s, const nami_chain *c,
+                            const nami_ashpipe_request *levels, nami_partition *out)
+{
+    const nami_plan_level *l = levels->level;
+    nami_uneven_request r = {.chain = c,
+                             .ranks = l[0].ranks,
+                             .inside = link_of(&l[0], &c->inside),
+                             .memory = levels->memory,
+                             .policy = nami_plan_weights(&s->plan),
+                             .states = nami_optim_states(&s->optim),
+                             .stages = (int)s->plan.stages};
+    if (levels->levels > 2)
+        return nami_fail(NAMI_EPLAN,
+                         "method nami knows ranks of a node and nodes, but plan.levels "
+                         "has %d levels",
+                         levels->levels);
+    if (levels->levels == 2) {
+        r.ranks *= l[1].ranks;
+        r.ranks_per_node = l[0].ranks;
+        r.across = link_of(&l[1], &c->across);
+    }
+    return nami_uneven(&r, out);
+}
+
+/* *ranks: those there are. */
+static nami_status seek(const nami_settings *s, int *ranks, const nami_chain *c,
                         nami_partition *out)
 {
     nami_ashpipe_request r = {.chain = c, .memory = memory_of(s)};
-    NAMI_TRY(nami_plan_levels(&s->plan, c, ranks, r.level, &r.levels));
-    return nami_ashpipe(&r, out);
+    NAMI_TRY(nami_plan_levels(&s->plan, c, *ranks, r.level, &r.levels));
+    *ranks = 1;
+    for (int l = 0; l < r.levels; l++)
+        *ranks *= r.level[l].ranks;
+    return s->plan.method == NAMI_PLAN_ASHPIPE ? nami_ashpipe(&r, out)
+                                               : seek_own(s, c, &r, out);
 }
 
 nami_status nami_cli_partition(const nami_settings *s, int ranks)
@@ -113,10 +161,10 @@ nami_status nami_cli_partition(const nami_settings *s, int ranks)
     nami_status status = nami_chain_read(s->plan.profile, &chain);
     if (status == NAMI_OK) {
         nami_chain_scale(&chain, s->train.batch);
-        status = seek(s, ranks, &chain, &found);
+        status = seek(s, &ranks, &chain, &found);
     }
     if (status == NAMI_OK)
-        print_partition(s, &chain, memory_of(s), &found);
+        print_partition(s, &chain, ranks, &found);
     nami_partition_free(&found);
     nami_chain_free(&chain);
     return status;

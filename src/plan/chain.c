@@ -137,8 +137,6 @@ static nami_status add_block(reader *r, const row *x, const char *name)
     snprintf(b.name, sizeof b.name, "%s", name);
     if (has(r, "backward_ms"))
         b.input = b.weight = x->backward / 2;
-    if (!has(r, "kept_bytes"))
-        b.kept = b.output;
     c->block[c->blocks++] = b;
     return NAMI_OK;
 }

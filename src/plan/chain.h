@@ -19,7 +19,7 @@ typedef struct nami_chain_block {
     double forward, input, weight; /* seconds of a pass */
     double
         output; /* bytes of the activation behind the block; its gradient is as large */
-    double kept;      /* bytes it keeps from forward to backward */
+    double kept;      /* bytes it keeps from forward to backward beside its input */
     double transient; /* bytes alive inside one pass */
     double parameter; /* bytes of its parameters */
     double packed;    /* bytes of their packed copies, one for each version */

@@ -25,6 +25,7 @@ typedef struct nami_partition {
     nami_part *part;
     int ranks;      /* sum of the replicas */
     double seconds; /* of the step: what the method minimises */
+    double bound;   /* no plan of this method is faster; 0: not known */
 } nami_partition;
 
 void nami_partition_free(nami_partition *p);

@@ -39,6 +39,15 @@ expect 2 'plan.levels names 5 levels' plan $deck 'plan.levels=1 1 1 1 2'
 expect 2 'plan.levels: more than' plan $deck 'plan.levels=2000 2000'
 expect 2 'plan.levels names 0 levels' plan $deck plan.levels= plan.bandwidth=1e9 plan.connected=yes
 
+# our own method
+expect 0 'ranks     8 in 2 stages: 7-1' plan $deck plan.method=nami
+expect 0 'cuts = 0 5' plan $deck plan.method=nami
+expect 0 'ranks     8 in 2 stages: 7-1' plan $deck plan.method=nami --memory 1e9
+expect 4 'no cut of 23 blocks into at most 8 stages fits 8 ranks of 95.4 MiB' plan $deck plan.method=nami --memory 1e8
+expect 0 'weights = 2bw' plan $deck plan.method=nami plan.weights=2bw
+expect 0 '4 in 1 stage: 4; 4 more would make no stage faster' plan $deck plan.method=nami plan.stages=1
+expect 4 'plan.levels has 3 levels' plan $deck plan.method=nami 'plan.levels=2 2 2' 'plan.bandwidth=3e9 2e9 1e9' plan.connected=
+
 cd "$NAMI_SCRATCH" || exit 99
 head='layer,forward_ms,backward_ms,activation_bytes,parameter_bytes'
 bad() {
