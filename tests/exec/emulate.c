@@ -39,6 +39,8 @@ typedef struct machine {
  * precedes it, as each backward beyond the depth lets one more forward in. */
 static int before_forward(const emulate_way *w, int s, int u, int m)
 {
+    if (w->before != NULL)
+        return w->before[s * w->window * m + u];
     int done = u - w->depth[s];
     return done > 0 ? done / m : 0;
 }

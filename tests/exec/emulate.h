@@ -17,12 +17,14 @@ typedef struct emulate_way {
     nami_weights weights;
     int stages;
     const int *cut;   /* [stages + 1] */
-    const int *depth; /* [stages] forwards ahead of the first backward */
-    int batch;        /* samples of an update */
-    int units;        /* micro-batches of an update, over all replicas */
-    int replicas;     /* that run their own micro-batches; 1 when samples are split */
-    int window;       /* updates between two drains */
-    int optimizer;    /* 0: SGD with momentum, 1: AdamW */
+    const int *depth; /* [stages] forwards ahead of the first backward, order 1F1B */
+    const int *
+        before; /* [stages][units of a replica's window] updates before each forward; NULL: by depth */
+    int batch;     /* samples of an update */
+    int units;     /* micro-batches of an update, over all replicas */
+    int replicas;  /* that run their own micro-batches; 1 when samples are split */
+    int window;    /* updates between two drains */
+    int optimizer; /* 0: SGD with momentum, 1: AdamW */
     double rate, momentum, beta1, beta2, eps, decay,
         clip; /* clip: of each stage's own norm, 0: off */
     double
