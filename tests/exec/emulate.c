@@ -160,11 +160,19 @@ static void open_parameters(machine *w, part *p)
     }
 }
 
+/* Elements of a unit that enter stage s from the one before. */
+static int64_t entering(const machine *w, int s)
+{
+    const emulate_way *o = w->way;
+    if (s == 0 || s == o->stages)
+        return 0;
+    return w->micro * nami_model_boundary(w->model, o->cut[s], o->time);
+}
+
 static void open_part(machine *w, int s)
 {
     part *p = &w->part[s];
     const emulate_way *o = w->way;
-    int64_t boundary = w->micro * nami_model_boundary(w->model, o->time);
     assert_ok(nami_model_graph(w->model, o->cut[s], o->cut[s + 1], w->backend, NAMI_F64,
                                w->micro, o->time, &p->graph));
     assert_ok(nami_graph_plan(p->graph, true, false, false));
@@ -174,9 +182,9 @@ static void open_part(machine *w, int s)
     p->kept = zeroed((int64_t)z->kept, 1);
     p->transient = zeroed((int64_t)z->transient, 1);
     p->packed = zeroed((int64_t)z->packed, 1);
-    p->input = zeroed(boundary, sizeof(double));
-    p->output = zeroed(boundary, sizeof(double));
-    p->dinput = zeroed(boundary, sizeof(double));
+    p->input = zeroed(entering(w, s), sizeof(double));
+    p->output = zeroed(entering(w, s + 1), sizeof(double));
+    p->dinput = zeroed(entering(w, s), sizeof(double));
     p->param = zeroed(p->uses, sizeof(void *));
     p->dparam = zeroed(p->uses, sizeof(void *));
     for (int u = 0; u < p->uses; u++)
@@ -230,8 +238,7 @@ static void walk(machine *w, int s, nami_walk_kind kind, const double *weights,
     }
     if (kind == NAMI_WALK_F && !last)
         memcpy(w->part[s + 1].input, p->output,
-               (size_t)(w->micro * nami_model_boundary(w->model, w->way->time)) *
-                   sizeof(double));
+               (size_t)entering(w, s + 1) * sizeof(double));
 }
 
 /* The weights that the forward of unit u at stage s reads; the window began at step `start`. */
@@ -287,8 +294,12 @@ static void unit(machine *w, int u, int m, int k, int64_t start, int first,
              first);
     for (int i = 0; i < w->micro; i++)
         out->loss[start + k] += w->loss[i] * w->scale;
-    for (int s = stages - 1; s >= 0; s--)
-        walk(w, s, NAMI_WALK_B, backward_weights(w, s, u, m), start + k, first);
+    for (int s = stages - 1; s >= 0; s--) {
+        const double *weights = backward_weights(w, s, u, m);
+        if (w->way->rerun != NULL && w->way->rerun[s])
+            walk(w, s, NAMI_WALK_F, weights, start + k, first);
+        walk(w, s, NAMI_WALK_B, weights, start + k, first);
+    }
 }
 
 static void one_update(machine *w, int k, int64_t start, emulate_read read,

@@ -20,6 +20,8 @@ typedef struct emulate_way {
     const int *depth; /* [stages] forwards ahead of the first backward, order 1F1B */
     const int *
         before; /* [stages][units of a replica's window] updates before each forward; NULL: by depth */
+    const int *
+        rerun; /* [stages] 1: forward again before the backward, with its weights; or NULL */
     int batch;     /* samples of an update */
     int units;     /* micro-batches of an update, over all replicas */
     int replicas;  /* that run their own micro-batches; 1 when samples are split */

@@ -55,8 +55,7 @@ static nami_optim_options optim_of(const async_way *w)
 
 static nami_status layout_of(const async_way *w, const nami_model *m, nami_layout *out)
 {
-    int replicas[4], stages = w->stages;
-    memcpy(replicas, w->replicas, sizeof replicas);
+    int stages = w->stages;
     nami_pipeline_options o = {
         .schedule = (char *)(uintptr_t)w->schedule,
         .positions =
@@ -71,7 +70,8 @@ static nami_status layout_of(const async_way *w, const nami_model *m, nami_layou
         .split = w->by_sample ? 2 : 1,
         .window = WINDOW};
     if (w->by_sample)
-        o.stage_replicas = (nami_ints){.count = (int)o.positions, .item = replicas};
+        o.stage_replicas = (nami_ints){.count = (int)o.positions,
+                                       .item = (int *)(uintptr_t)w->replicas};
     if (w->depth != NULL)
         o.depth = (nami_ints){.count = stages, .item = (int *)(uintptr_t)w->depth};
     if (w->rerun != NULL)
@@ -81,6 +81,7 @@ static nami_status layout_of(const async_way *w, const nami_model *m, nami_layou
                              .microbatches = w->units,
                              .replicas = (int)o.replicas,
                              .ranks = size,
+                             .window = WINDOW,
                              .act = NAMI_F64};
     NAMI_TRY(nami_recipe_from_options(&o, size, &r.recipe));
     return nami_layout_make(&r, m, out);
@@ -128,6 +129,7 @@ static void emulate_here(const async_way *w, const nami_model *m, const nami_lay
                        .cut = l->cut,
                        .depth = depth,
                        .before = before,
+                       .rerun = w->rerun,
                        .batch = w->units * MICRO,
                        .units = w->units,
                        .replicas = w->by_sample ? 1 : w->replicas[0],
@@ -329,7 +331,7 @@ static void test_depth(void **state)
     }
 }
 
-/* Stages that run their forward again change nothing. */
+/* Stages that run their forward again: with the newest weights that gives other activations. */
 static void test_recompute(void **state)
 {
     (void)state;
