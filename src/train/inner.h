@@ -8,6 +8,7 @@
 #include "train/journal.h"
 #include "train/meter.h"
 #include "train/run.h"
+#include "train/stale.h"
 #include "train/stop.h"
 
 /* What the steps of a leg were in this run. */
@@ -16,10 +17,11 @@ typedef struct nami_leg_record {
     int64_t first, last; /* steps, 1-based */
     int64_t steady;      /* of them, measured */
     int positions, replicas, stages;
-    double seconds;   /* a steady step */
-    double tokens;    /* a second */
-    double bubble;    /* measured */
-    double predicted; /* bubble */
+    double seconds;    /* a steady step */
+    double tokens;     /* a second */
+    double bubble;     /* measured */
+    nami_stale *stale; /* [stages]; NULL with a flush; owned */
+    double predicted;  /* bubble */
     double span
         [2]; /* seconds a step from its first action to its last: measured, predicted */
 } nami_leg_record;
@@ -82,10 +84,13 @@ void nami_run_tell_switch(nami_run *run, double seconds);
 void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds);
 void nami_run_tell_epoch(nami_run *run, int64_t epoch);
 void nami_run_tell_checkpoint(nami_run *run, double seconds);
+void nami_run_tell_stale(nami_run *run, const nami_leg_record *leg);
 void nami_run_tell_end(nami_run *run, const char *event, const char *reason);
 
-/* What the current leg was so far, and the simulator's prediction, freed with nami_prediction_free. Collective. */
+/* What the current leg was so far, freed with nami_run_forget, and the simulator's prediction, freed with
+ * nami_prediction_free. Collective. */
 void nami_run_record(nami_run *run, nami_prediction *predicted, nami_leg_record *out);
+void nami_run_forget(nami_leg_record *record); /* Local. */
 
 /* The best checkpoint of an earlier start, into run->best. Collective. */
 void nami_run_best_read(nami_run *run);

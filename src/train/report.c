@@ -117,6 +117,7 @@ void nami_run_record(nami_run *run, nami_prediction *predicted, nami_leg_record 
                              .seconds = NAN,
                              .tokens = NAN,
                              .bubble = NAN,
+                             .stale = nami_stale_gather(&run->job),
                              .predicted = predicted->bubble,
                              .span = {NAN, NAN}};
     if (m->steps == 0)
@@ -126,6 +127,12 @@ void nami_run_record(nami_run *run, nami_prediction *predicted, nami_leg_record 
     out->bubble = m->idle / (m->makespan * run->job.ranks);
     out->span[0] = m->makespan / n;
     out->span[1] = predicted->makespan / l->window;
+}
+
+void nami_run_forget(nami_leg_record *record)
+{
+    nami_free(record->stale);
+    *record = (nami_leg_record){0};
 }
 
 static void add_rates(nami_text *t, const nami_run *run, const nami_leg_record *now)
@@ -195,6 +202,8 @@ static void add_leg(nami_text *t, const nami_run *run, const nami_leg_record *r)
     nami_event_number(t, "mean_tokens_per_second", r->tokens);
     add_pair(t, "bubble", r->bubble, r->predicted);
     add_pair(t, "span_seconds", r->span[0], r->span[1]);
+    nami_text_add(t, ",\"staleness\":");
+    nami_stale_json(r->stale, r->stages, t);
     nami_text_add(t, "}");
 }
 
@@ -343,6 +352,8 @@ nami_status nami_run_report(nami_run *run, const char *outcome)
     nami_status status = NAMI_OK;
     if (nami_run_leads(run))
         status = write_all(run, outcome, &f);
+    nami_run_tell_stale(run, &f.now);
+    nami_run_forget(&f.now);
     nami_prediction_free(&f.predicted);
     nami_timeline_free(&f.timeline);
     nami_free(place);

@@ -206,6 +206,8 @@ void nami_run_take_down(nami_run *run)
         fclose(run->log);
     nami_journal_close(run->journal);
     nami_free(run->results);
+    for (int i = 0; i < run->pasts; i++)
+        nami_run_forget(&run->past[i]);
     nami_meter_close(&run->meter);
     nami_job_close(&run->job);
     nami_ckpt_state_free(&run->found);

@@ -249,6 +249,24 @@ void nami_run_tell_checkpoint(nami_run *run, double seconds)
     finish(run, &event);
 }
 
+void nami_run_tell_stale(nami_run *run, const nami_leg_record *leg)
+{
+    nami_text event = {0}, lines = {0};
+    if (!nami_run_leads(run) || !leg->stale)
+        return;
+    nami_stale_text(leg->stale, leg->stages, &lines);
+    nami_log(NAMI_INFO, "steps %lld to %lld without a flush:%s", (long long)leg->first,
+             (long long)leg->last, nami_text_get(&lines));
+    nami_event_begin(&event, "staleness", run->step);
+    nami_text_add(&event, ",\"stages\":");
+    nami_stale_json(leg->stale, leg->stages, &event);
+    for (size_t i = 0; i < event.length; i++) /* one line an event */
+        if (event.data[i] == '\n')
+            event.data[i] = ' ';
+    nami_text_free(&lines);
+    finish(run, &event);
+}
+
 void nami_run_tell_end(nami_run *run, const char *event_name, const char *reason)
 {
     nami_text event = {0};
