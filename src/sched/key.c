@@ -64,7 +64,8 @@ int nami_schedule_in_receipt(const nami_schedule *s, int copy, int stage,
                         forward ? 1u << NAMI_F : 1u << NAMI_B | 1u << NAMI_BI);
 }
 
-int64_t nami_schedule_held(const nami_schedule *s, int position)
+/* Units in flight on a position; `shared`: those of a stage that recomputes share one slot. */
+static int64_t held(const nami_schedule *s, int position, bool shared)
 {
     const nami_list *l = &s->list[position];
     const nami_ints *again = &s->recipe.stage_recompute;
@@ -75,7 +76,7 @@ int64_t nami_schedule_held(const nami_schedule *s, int position)
         const nami_semantics *is = nami_semantics_of(l->item[i].kind);
         int stage = l->item[i].stage;
         bool opens = is->opens_saved, closes = train ? is->closes_saved : opens;
-        if (stage < again->count && again->item[stage] != 0) {
+        if (shared && stage < again->count && again->item[stage] != 0) {
             inputs[stage] += opens; /* which share one slot of activations */
             opens = opens && inputs[stage] == 1;
             inputs[stage] -= closes;
@@ -87,6 +88,16 @@ int64_t nami_schedule_held(const nami_schedule *s, int position)
     }
     nami_free(inputs);
     return most;
+}
+
+int64_t nami_schedule_held(const nami_schedule *s, int position)
+{
+    return held(s, position, true);
+}
+
+int64_t nami_schedule_units(const nami_schedule *s, int position)
+{
+    return held(s, position, false);
 }
 
 /* Whether the value that action `a` makes leaves its position. */

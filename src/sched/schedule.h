@@ -212,6 +212,9 @@ int nami_schedule_versions(const nami_schedule *s, int copy, int stage);
  * stage (a token slice counts as one). All units of a stage that recomputes share one. Local. */
 int64_t nami_schedule_held(const nami_schedule *s, int position);
 
+/* The same, each unit counted though its stage holds only inputs: what an order promises. Local. */
+int64_t nami_schedule_units(const nami_schedule *s, int position);
+
 /* Messages of a step, over all positions and both directions. Local. */
 int64_t nami_schedule_messages(const nami_schedule *s);
 

@@ -5,7 +5,8 @@
  * 2. Write `generate`: append the compute actions of one position; look at nothing but the recipe and the
  *    placement. Every micro-batch 0 <= m < M needs, for each stage of the position, one F and one B (or a
  *    BI and, later, a BW). Do not add communication: lower.c does.
- * 3. Write `held`: how many (stage, micro-batch) pairs the position holds at once at most.
+ * 3. Write `held`: how many (stage, micro-batch) pairs the position holds at once at most. Say `windows` when that
+ *    does not grow with M: then the order runs without a flush, too.
  * 4. Declare it in order.h, add one row to `orders` in list.c and, if it deserves a name, to `presets`.
  * 5. Run `nami verify --schedule NAME --positions 4 --microbatches 8` and `make check`: the property
  *    tests go through every row of both tables.

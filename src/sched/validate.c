@@ -395,7 +395,7 @@ static nami_status check_held(const nami_schedule *s)
     for (int p = 0;
          order != NULL && s->purpose == NAMI_PURPOSE_TRAIN && p < s->place.positions;
          p++) {
-        int64_t most = nami_schedule_held(s, p), promise = order->held(&s->recipe, p);
+        int64_t most = nami_schedule_units(s, p), promise = order->held(&s->recipe, p);
         if (most > promise)
             return nami_fail(NAMI_EPLAN,
                              "position %d holds %lld activations of a stage at once, "

@@ -122,7 +122,8 @@ static int64_t longest(const nami_schedule *s)
     return most;
 }
 
-void nami_versions_count(const nami_schedule *s, int *ring)
+/* Versions that the stages of positions first .. last - 1 need, into ring[stages]; 1 for others. */
+static void count_some(const nami_schedule *s, int first, int last, int *ring)
 {
     const int stages = s->place.stages;
     for (int i = 0; i < stages; i++)
@@ -136,7 +137,7 @@ void nami_versions_count(const nami_schedule *s, int *ring)
         nami_alloc(NAMI_MEM_OTHER, (size_t)(longest(s) + 1) * sizeof *number);
     for (int i = 0; i < stages; i++)
         oldest[i] = INT32_MAX / 2;
-    for (int p = 0; p < s->place.positions; p++) {
+    for (int p = first; p < last; p++) {
         number_position(&v, p, number);
         count_position(&s->list[p], number, oldest, ring);
     }
@@ -145,11 +146,17 @@ void nami_versions_count(const nami_schedule *s, int *ring)
     nami_versions_close(&v);
 }
 
+void nami_versions_count(const nami_schedule *s, int *ring)
+{
+    count_some(s, 0, s->place.positions, ring);
+}
+
 int nami_schedule_versions(const nami_schedule *s, int copy, int stage)
 {
     NAMI_CHECK(copy >= 0 && copy < s->place.copies && stage < s->place.stages);
+    const int position = nami_place_of(&s->place, copy, stage);
     int *ring = nami_alloc(NAMI_MEM_OTHER, (size_t)s->place.stages * sizeof *ring);
-    nami_versions_count(s, ring);
+    count_some(s, position, position + 1, ring);
     int versions = ring[stage];
     nami_free(ring);
     return versions;

@@ -330,7 +330,7 @@ static void summarise_phases(const nami_sim *m, double first, double last,
     out->fill = (m->full - first) / m->scale;
     out->steady = steady / m->scale;
     out->drain = (last - m->emptying) / m->scale;
-    out->steady_bubble = idle / (ranks * steady);
+    out->steady_bubble = fmax(0.0, idle / (ranks * steady)); /* sums are rounded */
 }
 
 /* Messages of all ranks: a value goes from each rank to those with samples in common. */

@@ -110,6 +110,11 @@ static void test_windows(void **state)
     check_window("schedule=ashpipe window=9 replicas=2", 4, 9, 1, "2-2");
     check_window("schedule=ashpipe window=9 depth=3,1,1 stage_recompute=1,1,0", 3, 9, 1,
                  "1-1-1");
+    check_window("schedule=hanayo weights=2bw microbatches=8 window=3", 4, 24, 8,
+                 "1-1-1-1");
+    check_window("schedule=wpipe microbatches=8 window=3", 4, 24, 8, "1-1-1-1");
+    check_window("schedule=interleaved weights=stash microbatches=2 window=9", 2, 18, 2,
+                 "1-1");
     check_window("schedule=hanayo microbatches=6 stage_replicas=3-1 split=sample", 4, 6,
                  6, "3-1");
     check_window("schedule=dapple microbatches=6 depth=3,3,0 stage_recompute=1,0,0", 3,

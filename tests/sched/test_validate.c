@@ -170,6 +170,38 @@ static void test_mutations(void **state)
     assert_true(accepted > 50);
 }
 
+/* The same of windows with what presets do not choose: waves, depth, stages that recompute. */
+static void test_windows(void **state)
+{
+    (void)state;
+    int depth[] = {4, 2, 0}, again[] = {1, 0, 1, 0};
+    long rejected = 0, accepted = 0;
+    key = nami_test_seed(815);
+    int each = getenv("NAMI_TEST_LONG") ? 400 : 12;
+    for (int i = 0; i < 12; i++) {
+        static const nami_weights policy[] = {
+            NAMI_WEIGHTS_STASH,  NAMI_WEIGHTS_VERTICAL, NAMI_WEIGHTS_2BW,
+            NAMI_WEIGHTS_NEWEST, NAMI_WEIGHTS_PREDICT,  NAMI_WEIGHTS_GROUPED};
+        const bool wave = i < 6, grouped = policy[i % 6] == NAMI_WEIGHTS_GROUPED;
+        nami_recipe r = oracle_recipe(grouped ? "wpipe"
+                                      : wave  ? "hanayo"
+                                              : "pipedream",
+                                      wave || grouped ? 2 : 3, 15, 1);
+        r.weights = policy[i % 6];
+        r.per_update = r.weights == NAMI_WEIGHTS_2BW ? 5 : 3;
+        if (r.placement == NAMI_PLACE_LINEAR)
+            r.depth = (nami_ints){.count = 3, .item = depth};
+        if (r.placement == NAMI_PLACE_LINEAR)
+            again[2] = 0;
+        r.stage_recompute = (nami_ints){.count = nami_recipe_stages(&r), .item = again};
+        check_mutations(&r, NAMI_PURPOSE_TRAIN, false, each, &rejected, &accepted);
+        check_mutations(&r, NAMI_PURPOSE_TRAIN, true, 4 * each, &rejected, &accepted);
+    }
+    printf("%ld mutations rejected, %ld still right\n", rejected, accepted);
+    assert_true(rejected > 20 * accepted / 10);
+    assert_true(accepted > 20);
+}
+
 /* Every single drop, duplicate and swap of neighbours of some small lists. */
 static void test_all_single(void **state)
 {
@@ -350,10 +382,10 @@ static void test_hostile(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mutations),   cmocka_unit_test(test_all_single),
-        cmocka_unit_test(test_reasons),     cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_copies_wait), cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_mutations),  cmocka_unit_test(test_windows),
+        cmocka_unit_test(test_all_single), cmocka_unit_test(test_reasons),
+        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_copies_wait),
+        cmocka_unit_test(test_versions),   cmocka_unit_test(test_hostile),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
