@@ -167,7 +167,7 @@ typedef struct nami_arg_pool {
 typedef enum nami_unary {
     NAMI_RELU,    /* BI reads x or y, they tell the same */
     NAMI_RELU6,   /* the same */
-    NAMI_SIGMOID, /* BI reads y */
+    NAMI_SIGMOID, /* BI reads x */
     NAMI_SILU,    /* x sigmoid(x); BI reads x */
     NAMI_UNARIES
 } nami_unary;

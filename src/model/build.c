@@ -6,8 +6,7 @@
 
 static const double norm_eps = 1e-5; /* PyTorch's LayerNorm */
 
-/* A use of NAME.suffix, -1 when the catalogue has no such parameter. */
-static int use(const nami_block_build *b, const char *name, const char *suffix)
+int nami_build_use(const nami_block_build *b, const char *name, const char *suffix)
 {
     char *full = nami_strf("%s%s", name, suffix);
     int u = -1;
@@ -32,7 +31,8 @@ static int64_t width_of(const nami_block_build *b)
 
 int nami_build_linear(const nami_block_build *b, int x, const char *name)
 {
-    int weight = use(b, name, ".weight"), bias = use(b, name, ".bias");
+    int weight = nami_build_use(b, name, ".weight"),
+        bias = nami_build_use(b, name, ".bias");
     NAMI_CHECK(weight >= 0);
     int p = nami_graph_use_param(b->graph, weight);
     int out = activation(b, b->model->param[p].shape.dim[0]);
@@ -49,7 +49,8 @@ int nami_build_norm(const nami_block_build *b, int x, const char *name)
     int out = activation(b, width_of(b));
     int mean = nami_graph_value(b->graph, b->wide, rows);
     int rstd = nami_graph_value(b->graph, b->wide, rows);
-    int weight = use(b, name, ".weight"), bias = use(b, name, ".bias");
+    int weight = nami_build_use(b, name, ".weight"),
+        bias = nami_build_use(b, name, ".bias");
     nami_node *n = nami_graph_node(b->graph, &nami_op_norm);
     n->in[0] = x;
     n->param[0] = weight;
@@ -115,7 +116,8 @@ int nami_build_residual(const nami_block_build *b, int x, int branch, const char
 int nami_build_embed(const nami_block_build *b, int tokens, const char *wte,
                      const char *wpe)
 {
-    int token = use(b, wte, ".weight"), position = use(b, wpe, ".weight");
+    int token = nami_build_use(b, wte, ".weight"),
+        position = nami_build_use(b, wpe, ".weight");
     int out = activation(b, width_of(b));
     nami_node *n = nami_graph_node(b->graph, &nami_op_embed);
     n->in[0] = tokens;

@@ -3,7 +3,26 @@
 #include "model/family.h"
 
 /* One line a family. */
-#define FAMILIES(FAMILY) FAMILY(gpt) FAMILY(synthetic)
+#define FAMILIES(FAMILY)                                                               \
+    FAMILY(gpt)                                                                        \
+    FAMILY(synthetic)                                                                  \
+    FAMILY(chain)                                                                      \
+    FAMILY(mlp)                                                                        \
+    FAMILY(lenet)                                                                      \
+    FAMILY(alexnet)                                                                    \
+    FAMILY(vgg11)                                                                      \
+    FAMILY(vgg13)                                                                      \
+    FAMILY(vgg16)                                                                      \
+    FAMILY(vgg19)                                                                      \
+    FAMILY(resnet20)                                                                   \
+    FAMILY(resnet18)                                                                   \
+    FAMILY(resnet34)                                                                   \
+    FAMILY(resnet50)                                                                   \
+    FAMILY(resnet101)                                                                  \
+    FAMILY(resnext50)                                                                  \
+    FAMILY(densenet121)                                                                \
+    FAMILY(mobilenetv2)                                                                \
+    FAMILY(squeezenet)
 
 #define ADDRESS(name) &nami_family_##name,
 #define NAME(name) #name,

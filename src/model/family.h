@@ -8,6 +8,8 @@
 
 #include "model/model.h"
 
+struct nami_net;
+
 /* A block being added to a graph. */
 typedef struct nami_block_build {
     const nami_model *model;
@@ -24,6 +26,8 @@ typedef struct nami_family {
     bool
         images; /* samples are images with a class: image_* and classes of the options */
     bool causal; /* no token depends on a later one: sequences can be sliced */
+    /* Of image models that are lists of layers (net.h): write them down. check and blocks are NULL then. */
+    void (*net)(struct nami_net *n, const nami_model_options *o);
     nami_status (*check)(const nami_model_options *o); /* NAMI_EINPUT naming the key */
     int (*blocks)(const nami_model_options *o);        /* length of the chain, >= 1 */
     void (*parameters)(nami_model *m); /* calls nami_model_param in model order */
@@ -43,6 +47,14 @@ extern const char *const nami_family_names[]; /* NULL-terminated */
 
 extern const nami_family nami_family_gpt;
 extern const nami_family nami_family_synthetic;
+extern const nami_family nami_family_alexnet, nami_family_chain,
+    nami_family_densenet121;
+extern const nami_family nami_family_lenet, nami_family_mlp, nami_family_mobilenetv2;
+extern const nami_family nami_family_resnet18, nami_family_resnet20;
+extern const nami_family nami_family_resnet34, nami_family_resnet50;
+extern const nami_family nami_family_resnet101, nami_family_resnext50;
+extern const nami_family nami_family_squeezenet, nami_family_vgg11, nami_family_vgg13;
+extern const nami_family nami_family_vgg16, nami_family_vgg19;
 extern const nami_family nami_family_template; /* a pattern to copy */
 
 /* A model of `family` instead of options.family. Local. Status as nami_model_new. */
@@ -58,6 +70,9 @@ int nami_model_find(const nami_model *m, const char *name);
 
 /* Pieces of blocks; each returns the value it makes. `name` is the module's, "transformer.h.0.ln_1": its
  * parameters are NAME.weight and, where the catalogue has it, NAME.bias. x [B,T,*]. Local. */
+/* A use of NAMEsuffix, -1 when the catalogue has no such parameter. Local. */
+int nami_build_use(const nami_block_build *b, const char *name, const char *suffix);
+
 int nami_build_linear(const nami_block_build *b, int x, const char *name);
 int nami_build_norm(const nami_block_build *b, int x, const char *name);
 int nami_build_gelu(const nami_block_build *b, int x);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "model/family.h"
+#include "model/net.h"
 
 enum { MOST = 1 << 30 };
 
@@ -11,6 +12,8 @@ enum { MOST = 1 << 30 };
         .section = "model", .key = #k, .kind = NAMI_OPTION_##c,                        \
         .offset = offsetof(nami_model_options, k), __VA_ARGS__                         \
     }
+static const char *const stems[] = {"imagenet", "small", NULL};
+
 static const nami_option rows[] = {
     ROW(family, CHOICE, .fallback = "gpt", .choices = nami_family_names,
         .help = "Family of models."),
@@ -33,6 +36,17 @@ static const nami_option rows[] = {
         .help = "Channels of the images; 0 takes them from the training set."),
     ROW(classes, INT, .fallback = "0", .maximum = MOST,
         .help = "Classes of images; 0 takes the number from the training set."),
+    ROW(stem, CHOICE, .fallback = "imagenet", .choices = stems,
+        .help = "Image families: imagenet as published for 224 pixels, small with a "
+                "stride of 1 at first and a head of one layer, for up to 64 pixels."),
+    ROW(batch_norm, BOOL, .fallback = "yes",
+        .help = "Family vgg: batch norm behind each convolution."),
+    ROW(chain, TEXT, .fallback = "",
+        .help = "Family chain: its layers, separated by commas, with | between "
+                "blocks: conv OUT KERNEL [stride N] [pad N] [groups N] [bias yes], "
+                "norm, relu, relu6, silu, sigmoid, max KERNEL [stride N] [pad N], "
+                "mean KERNEL, global, flatten, linear OUT, dropout; OUT may be "
+                "classes."),
     ROW(tied, BOOL, .fallback = "yes",
         .help = "The head uses the weights of the token embedding."),
     ROW(bias, BOOL, .fallback = "yes", .help = "Biases in linear layers and norms."),
@@ -126,15 +140,18 @@ nami_status nami_model_of(const nami_family *family, const nami_model_options *o
                          "model.vocabulary is %lld; without a training set it "
                          "must be given and at least 1",
                          (long long)own.vocabulary);
-    NAMI_TRY(family->check(&own));
+    nami_net *net = NULL;
+    NAMI_TRY(family->net ? nami_net_make(family, &own, &net) : family->check(&own));
     nami_model *m = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *m);
     m->options = own;
     m->family = family;
     m->dropout = dropout;
-    m->blocks = family->blocks(&own);
+    m->net = net;
+    m->blocks = net ? net->blocks : family->blocks(&own);
     family->parameters(m);
     m->options.synthetic_forward = m->options.synthetic_input =
-        m->options.synthetic_weight = NULL; /* they belong to the caller */
+        m->options.synthetic_weight = m->options.chain =
+            NULL; /* they belong to the caller */
     *out = m;
     return NAMI_OK;
 }
@@ -158,6 +175,7 @@ void nami_model_free(nami_model *m)
         nami_free(m->param[i].name);
     nami_free(m->param);
     nami_free(m->seconds);
+    nami_net_free(m->net);
     nami_free(m);
 }
 

@@ -14,6 +14,7 @@
 #include "graph/graph.h"
 
 struct nami_family;
+struct nami_net;
 
 /* [model] and [synthetic] of the deck. */
 typedef struct nami_model_options {
@@ -22,6 +23,9 @@ typedef struct nami_model_options {
     int64_t image_height, image_width,
         image_channels;     /* of image families; 0: the data's */
     int64_t classes;        /* of image families; 0: the data's */
+    int stem;               /* of image families: 0 as published, 1 for small images */
+    bool batch_norm;        /* of vgg */
+    char *chain;            /* layers of family chain */
     bool tied;              /* the head uses the token embedding */
     bool bias;              /* biases in linear layers and norms */
     double label_smoothing; /* of the training loss; [0,1), train.label_smoothing */
@@ -70,7 +74,8 @@ struct nami_model {
     double dropout;
     int blocks;
     int params;
-    nami_param *param; /* [params] in model order */
+    nami_param *param;    /* [params] in model order */
+    struct nami_net *net; /* layers of an image model; NULL for others */
     double *
         seconds; /* [3][blocks] of forward, backward input and weight; NULL: as long as it takes */
 };

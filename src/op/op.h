@@ -118,8 +118,7 @@ extern const nami_op
     nami_op_pool; /* in0 x; whole[6]: 0 mean, 1 maximum; whole[7]: a mean counts padding */
 extern const nami_op
     nami_op_relu; /* in0 x; its backward pass reads out, so it cannot end a block */
-extern const nami_op nami_op_unary; /* in0 x; whole[0]: a nami_unary but NAMI_SIGMOID */
-extern const nami_op nami_op_sigmoid; /* in0 x; as relu */
+extern const nami_op nami_op_unary; /* in0 x; whole[0]: a nami_unary */
 extern const nami_op
     nami_op_concat; /* out = in0 and in1 [...,C0] [...,C1] side by side */
 extern const nami_op nami_op_excite; /* out = in0 [B,H,W,C] scaled by in1 [B,1,1,C] */

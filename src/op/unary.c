@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* unary.c - ReLU and its relatives, element by element.
  *
- * in0 x [...] act; out y, the same shape. relu and sigmoid keep y alone, which the next operator reads anyway; unary,
- * whole[0] a nami_unary, keeps x and may end a block.
+ * in0 x [...] act; out y, the same shape. relu keeps y alone, which the next operator reads anyway; unary, whole[0] a
+ * nami_unary, keeps x and may end a block.
  */
 #include "op/common.h"
 
@@ -19,16 +19,12 @@ static nami_arg_unary unary_args(const nami_bind *b, nami_unary function)
 
 static nami_unary function_of(const nami_node *n)
 {
-    if (n->op == &nami_op_relu)
-        return NAMI_RELU;
-    return n->op == &nami_op_sigmoid ? NAMI_SIGMOID : (nami_unary)n->whole[0];
+    return n->op == &nami_op_relu ? NAMI_RELU : (nami_unary)n->whole[0];
 }
 
 static nami_status unary_prepare(nami_node *n, const nami_bind *shapes)
 {
     const nami_arg_unary a = unary_args(shapes, function_of(n));
-    if (n->op == &nami_op_unary && a.function == NAMI_SIGMOID)
-        return nami_fail(NAMI_EBUG, "unary: sigmoid needs its result");
     NAMI_TRY(nami_op_prepare(n, shapes, NAMI_FORWARD, NAMI_UNARY_F, &a));
     if (!shapes->train)
         return NAMI_OK;
@@ -44,21 +40,19 @@ static void unary_forward(const nami_node *n, const nami_bind *b)
 static void unary_backward_input(const nami_node *n, const nami_bind *b)
 {
     nami_arg_unary a = unary_args(b, function_of(n));
-    if (n->op != &nami_op_unary)
+    if (n->op == &nami_op_relu)
         a.x = b->out.data;
     a.y = NULL;
     nami_op_launch(n, b, NAMI_BACKWARD_INPUT, &a);
 }
 
-#define BY_RESULT(function)                                                            \
-    {                                                                                  \
-        .name = #function, .bi_reads = NAMI_READ_OUT | NAMI_READ_DOUT,                 \
-        .prepare = unary_prepare, .forward = unary_forward,                            \
-        .backward_input = unary_backward_input                                         \
-    }
-
-const nami_op nami_op_relu = BY_RESULT(relu);
-const nami_op nami_op_sigmoid = BY_RESULT(sigmoid);
+const nami_op nami_op_relu = {
+    .name = "relu",
+    .bi_reads = NAMI_READ_OUT | NAMI_READ_DOUT,
+    .prepare = unary_prepare,
+    .forward = unary_forward,
+    .backward_input = unary_backward_input,
+};
 
 const nami_op nami_op_unary = {
     .name = "unary",

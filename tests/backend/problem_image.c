@@ -138,7 +138,6 @@ static void run_unary(job *j, int64_t count)
         a.y = job_result(j, names[f][0], act, count, 0);
         a.dx = job_result(j, names[f][1], act, count, 0);
         job_go(j, NAMI_UNARY_F, &a, NULL);
-        a.x = f == NAMI_SIGMOID ? a.y : x;
         job_go(j, NAMI_UNARY_BI, &a, NULL);
     }
 }

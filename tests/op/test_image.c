@@ -155,7 +155,7 @@ static void test_unary(void **state)
 {
     (void)state;
     check_unary(&nami_op_relu, 0);
-    check_unary(&nami_op_sigmoid, 0);
+    check_unary(&nami_op_unary, NAMI_SIGMOID);
     check_unary(&nami_op_unary, NAMI_RELU);
     check_unary(&nami_op_unary, NAMI_RELU6);
     check_unary(&nami_op_unary, NAMI_SILU);

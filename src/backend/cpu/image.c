@@ -25,10 +25,8 @@ NAMI_INLINE nami_vf slope(nami_unary function, nami_vf x)
         return nami_vselect(x <= 0, zero, one);
     if (function == NAMI_RELU6)
         return nami_vselect((x <= 0) | (x >= 6), zero, one);
-    if (function == NAMI_SIGMOID)
-        return x * (1.0f - x);
-    const nami_vf s = sigmoid(x);
-    return s + x * s * (1.0f - s);
+    const nami_vf s = sigmoid(x), d = s * (1.0f - s);
+    return function == NAMI_SIGMOID ? d : s + x * d;
 }
 
 NAMI_INLINE void unary_f_body(nami_dtype act, const nami_arg_unary *a, int64_t first,

@@ -23,10 +23,8 @@ static double slope(nami_unary function, double x)
         return x <= 0 ? 0 : 1;
     if (function == NAMI_RELU6)
         return x <= 0 || x >= 6 ? 0 : 1;
-    if (function == NAMI_SIGMOID)
-        return x * (1 - x);
     const double s = 1 / (1 + exp(-x));
-    return s + x * s * (1 - s);
+    return function == NAMI_SIGMOID ? s * (1 - s) : s + x * s * (1 - s);
 }
 
 void nami_ref_unary_f(const void *args)
