@@ -111,11 +111,13 @@ void nami_stale_text(const nami_stale *all, int stages, nami_text *out)
     for (int s = 0; all && s < stages; s++) {
         const nami_exec_delays *f = &all[s].measured.steady[0],
                                *b = &all[s].measured.steady[1];
-        nami_text_add(
-            out,
-            "\nstage %d: %d versions; updates late when steady: forward %d to "
-            "%d (mean %.2f), backward %d to %d (mean %.2f)",
-            s, all[s].measured.versions, f->least, f->most, mean_of(f), b->least,
-            b->most, mean_of(b));
+        nami_text_add(out, "\nstage %d: %d versions; ", s, all[s].measured.versions);
+        if (f->units == 0)
+            nami_text_add(out, "windows too short to become steady");
+        else
+            nami_text_add(out,
+                          "updates late when steady: forward %d to %d (mean %.2f), "
+                          "backward %d to %d (mean %.2f)",
+                          f->least, f->most, mean_of(f), b->least, b->most, mean_of(b));
     }
 }

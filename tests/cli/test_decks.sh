@@ -3,11 +3,12 @@
 # test_decks.sh - every deck of input/ is planned; those that fit a small machine also run for a few steps.
 . "$NAMI_SOURCE/tests/train/lib.sh"
 
-# steps DECK RANKS DATA: three steps of the deck on that data
+# steps DECK RANKS OVERRIDE...: three steps of the deck on that data
 steps() {
-    name=$(basename "$1" .ini)
-    nami "$2" run "$1" run.directory="run-$name" train.steps=3 train.eval_every=0 checkpoint.every=0 \
-        data.train=text-train.h5 data.valid=text-valid.h5
+    name=$(basename "$1" .ini) deck=$1 ranks=$2
+    shift 2
+    nami "$ranks" run "$deck" run.directory="run-$name" train.steps=3 train.eval_every=0 checkpoint.every=0 \
+        data.train=text-train.h5 data.valid=text-valid.h5 "$@"
     want 0 $? "$name runs"
     [ "$(losses "run-$name" | grep -c '^step')" = 3 ] || { echo "FAIL $name: not three steps"; failed=1; }
 }
@@ -17,12 +18,18 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
     "$NAMI_PROGRAM" plan "$deck" >out 2>&1
     code=$?
     # what is planned for large machines does not fit a small one unless it says what it needs
-    want 0 $code "$name is planned" 'total MiB$'
+    planned='total MiB$'
+    [ "$name" != kjv-ashpipe ] || planned='^\[switch\] at 500 steps$' # one table for each layout
+    want 0 $code "$name is planned" "$planned"
     "$NAMI_PROGRAM" plan "$deck" run.memory=0.001 >out 2>&1
     want 4 $? "$name in 1 MiB is refused" 'position 0 .* needs .* but a rank may use'
     case $name in
     kjv-quick | kjv-small) steps "$deck" 4 ;;
-    kjv-long) steps "$deck" 4 ;;
+    kjv-long | kjv-pipedream) steps "$deck" 4 ;;
+    kjv-ashpipe)
+        steps "$deck" 4 switch.at=1
+        grep -q '"event":"switch","step":1,' run-kjv-ashpipe/log.jsonl || { echo "FAIL $name does not switch"; failed=1; }
+        ;;
     wave-32)
         nami 8 run "$deck" run.directory=run-wave pipeline.positions=8 pipeline.microbatches=8 train.batch=8 \
             synthetic.forward=1ms synthetic.backward_input=1ms synthetic.backward_weight=1ms
