@@ -140,29 +140,31 @@ void nami_group_count(nami_exec *e, int group)
 
 /* --- updates --- */
 
-/* Sums of squares of the stage's gradients into the history of update k; returns the square of its norm. */
-static double squares_of(nami_exec *e, int local, int k)
+/* Launch the sums of squares of the stage's gradients, on their way into the history of update k. */
+static void launch_squares(nami_exec *e, int local, int k)
 {
     const nami_share *s = &e->share;
     nami_backend *b = e->config.backend;
-    double *history = e->history + (size_t)k * (size_t)s->params, sum = 0;
-    for (int i = 0; i < s->params; i++) {
-        const nami_share_param *h = &s->param[i];
-        if (h->local == local && !e->config.model->param[h->param].statistic)
-            nami_optim_squares(b, NAMI_LANE_COMPUTE, &e->kernels[i],
-                               e->config.layout->wide, h->count, nami_sums_of(e, i),
-                               &e->squares[i]);
-    }
-    if (!b->host && s->squares > 0)
-        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_squares, e->squares,
-                          s->squares);
-    nami_exec_finish_lane(e);
+    double *history = e->history + (size_t)k * (size_t)s->params;
     for (int i = 0; i < s->params; i++) {
         const nami_share_param *h = &s->param[i];
         if (h->local != local || e->config.model->param[h->param].statistic)
             continue;
-        history[i] = e->host_squares[i];
-        sum += history[i];
+        nami_optim_squares(b, NAMI_LANE_COMPUTE, &e->kernels[i], e->config.layout->wide,
+                           h->count, nami_sums_of(e, i), &e->squares[i]);
+        nami_backend_copy(b, NAMI_LANE_COMPUTE, &history[i], &e->squares[i],
+                          sizeof *history);
+    }
+}
+
+/* The square of the norm of a stage's gradient at update k. */
+static double norm_of(const nami_exec *e, int local, int k)
+{
+    double sum = 0;
+    for (int i = 0; i < e->share.params; i++) {
+        const nami_share_param *h = &e->share.param[i];
+        if (h->local == local && !e->config.model->param[h->param].statistic)
+            sum += e->history[k * e->share.params + i];
     }
     return sum;
 }
@@ -180,12 +182,17 @@ static void repeat_weights(nami_exec *e, const nami_update *u)
     }
 }
 
+/* Without clipping a device is not waited for, only to learn whether to update: the drain will end the run. */
 void nami_window_update(nami_exec *e, const nami_task *task)
 {
     int k = task->action.unit, local = task->local;
+    bool known = e->config.backend->host || e->config.optim->clip > 0;
     nami_sums_finish(e, local);
     nami_timer timer = nami_timing_begin(e);
-    double squares = squares_of(e, local, k);
+    launch_squares(e, local, k);
+    if (known)
+        nami_exec_finish_lane(e);
+    double squares = known ? norm_of(e, local, k) : 0;
     nami_update u = {.local = local,
                      .from = nami_ring_slot(e, local, task->from),
                      .to = nami_ring_slot(e, local, task->action.version),
