@@ -3,6 +3,9 @@
  * buckets, recomputation and devices change nothing; delays are those of the lists; a window begins from arrays alone. */
 #include "tiny.h"
 
+#include <math.h>
+
+#include "backend/emu/options.h"
 #include "sched/staleness.h"
 
 static const tiny_problem basis = {.backend = "ref",
@@ -150,13 +153,13 @@ static void test_poison(void **state)
     compare_policies(leave, 0, 1);
 }
 
-static int again[8] = {1, 1, 1, 1, 1, 1, 1, 0};
+static int again[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0};
 
 static void recompute(tiny_problem *p, tiny_way *w)
 {
     int stages = strcmp(w->schedule, "pipedream") == 0 ? size : 2 * size;
     (void)p;
-    w->stage_recompute = (nami_ints){.count = stages, .item = again + 8 - stages};
+    w->stage_recompute = (nami_ints){.count = stages, .item = again + 16 - stages};
 }
 
 static void test_recompute(void **state)
@@ -177,10 +180,28 @@ static void test_blockwise(void **state)
     compare_policies(blockwise, 0, 3);
 }
 
-/* A device: bits of the reference on the host. */
+static nami_emu_options options;
+
+static nami_status open_late(const char *name, int threads, nami_dtype act,
+                             nami_backend **out)
+{
+    if (strcmp(name, "emu") != 0)
+        return nami_backend_open(name, threads, act, out);
+    return nami_backend_open_with(
+        name,
+        &(nami_backend_config){
+            .threads = threads, .act = act, .number = (uint64_t)rank, .emu = &options},
+        out);
+}
+
+/* A device whose every piece of work is late by a time of its own: bits of the reference on the host. */
 static void test_device(void **state)
 {
     (void)state;
+    assert_ok(nami_option_defaults(&nami_emu_option_table, &options));
+    options.jitter = 2e-4;
+    options.seed = (int64_t)nami_test_seed(7);
+    tiny_open = open_late;
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         tiny_problem p;
         tiny_way w;
@@ -193,6 +214,11 @@ static void test_device(void **state)
             w.replicas = 2;
             w.split = NAMI_SPLIT_SAMPLE;
         }
+        if (i % 3 == 0 && p.micros <= 4 && w.stage_recompute.count == 0 &&
+            policies[i].weights == NAMI_WEIGHTS_STASH && w.positions == size)
+            recompute(&p, &w);
+        if (i % 4 == 1) /* nobody waits for norms */
+            p.clip = 0;
         tiny_outcome want = tiny_run(world, &p, &w);
         p.backend = "emu";
         tiny_poison = true;
@@ -200,6 +226,8 @@ static void test_device(void **state)
         tiny_poison = false;
         same("emu", &p, &got, &want, true);
     }
+    tiny_open = nami_backend_open;
+    nami_option_release(&nami_emu_option_table, &options);
 }
 
 /* --- replicas --- */
@@ -223,7 +251,7 @@ static void test_samples(void **state)
 {
     (void)state;
     tiny_problem p = basis;
-    p.batch = 21;
+    p.batch = size > 7 ? 27 : 21; /* not a multiple of the replicas */
     p.micros = 3;
     tiny_way one = way("pipedream", 1, 1, 4), many = way("ashpipe", 1, size, 4);
     tiny_outcome want = small_run(&p, &one);
@@ -241,7 +269,7 @@ static void test_uneven(void **state)
     (void)state;
     if (size < 3)
         return;
-    static int shares[][2] = {{2, 1}, {1, 2}, {3, 1}, {2, 2}, {1, 3}};
+    static int shares[][2] = {{2, 1}, {1, 2}, {3, 1}, {2, 2}, {1, 3}, {5, 3}, {3, 5}};
     tiny_outcome first = {0};
     for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         if (shares[i][0] + shares[i][1] != size)
@@ -374,6 +402,36 @@ static void test_arrays(void **state)
     }
 }
 
+/* --- numbers that are none --- */
+
+static void spoil(nami_exec *e, const nami_model *m, int states, int64_t step)
+{
+    bool owner;
+    double *x = (double *)(void *)nami_exec_array(e, m->params - 1, 0, &owner);
+    (void)states;
+    if (step == 4 && x != NULL)
+        x[0] = NAN;
+    nami_exec_refresh(e);
+}
+
+/* A weight that is no number: the window ends with that word on all ranks, and what was before it stands. */
+static void test_spoiled(void **state)
+{
+    (void)state;
+    tiny_problem p;
+    tiny_way w;
+    for (size_t i = 0; i < 3; i++) {
+        if (!choose(i, 4, &p, &w))
+            continue;
+        p.steps = 8;
+        tiny_between = spoil;
+        tiny_fails = NAMI_ENUMERIC;
+        (void)tiny_run(world, &p, &w);
+        tiny_fails = NAMI_OK;
+        tiny_between = NULL;
+    }
+}
+
 static void refuse(const tiny_problem *p, const tiny_way *w, const char *part)
 {
     nami_layout l;
@@ -415,7 +473,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_recompute), cmocka_unit_test(test_blockwise),
         cmocka_unit_test(test_device),    cmocka_unit_test(test_samples),
         cmocka_unit_test(test_uneven),    cmocka_unit_test(test_delays),
-        cmocka_unit_test(test_arrays),    cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_arrays),    cmocka_unit_test(test_spoiled),
+        cmocka_unit_test(test_refusals),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
