@@ -61,8 +61,8 @@ nami_status nami_exec_step(nami_exec *e, int64_t step, double rate,
 /* `count` >= 1 steps, 0-based `first_step` first, at learning rates rate[count]; out [count]. Collective.
  *
  * With a flush: nami_exec_step one after the other. Without, one window between two drains: the pipeline fills, runs
- * `count` updates of every stage, and drains. `count` is at most the layout's window; lists for each other number of
- * updates are made when it is first asked for and kept.
+ * `count` updates of every stage, and drains. `count` is at most the layout's window; a shorter window
+ * is the longest one without the units behind.
  * `source` is asked for the samples of a step in pieces, targets possibly before tokens and more than once; the same
  * question has the same answer.
  * Status: NAMI_ENUMERIC a loss or gradient was not finite: with a flush the steps before are done and that one changed

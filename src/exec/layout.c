@@ -3,6 +3,7 @@
 #include "exec/layout.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "comm/comm.h"
@@ -174,26 +175,51 @@ static nami_status make_cuts(const nami_layout_request *r, const nami_model *m,
     return nami_layout_cut(m, out->time, &out->train.place, out->cut);
 }
 
-/* Forwards of the micro-batches of a step. Lists of a window that come from a file have no shorter form. */
+/* The units below `units` of a list, in its order. */
+static nami_list shorten(const nami_list *l, int units, int updates)
+{
+    nami_list out = {0};
+    for (int64_t i = 0; i < l->count; i++) {
+        nami_action a = l->item[i];
+        if (a.unit < (nami_semantics_of(a.kind)->per_unit ? units : updates))
+            nami_list_add(&out, a);
+    }
+    return out;
+}
+
+void nami_layout_window(const nami_layout *l, int count, nami_schedule *out)
+{
+    const nami_place *p = &l->train.place;
+    const size_t stages = (size_t)p->copies * (size_t)p->stages * sizeof(int);
+    const size_t positions = (size_t)p->positions;
+    const int units = l->recipe.per_update * count;
+    NAMI_CHECK(count >= 1 && count <= l->window);
+    *out = l->train;
+    out->recipe.microbatches = units;
+    out->place.position = nami_alloc(NAMI_MEM_OTHER, stages);
+    memcpy(out->place.position, p->position, stages);
+    out->place.replicas = nami_alloc(NAMI_MEM_OTHER, positions * sizeof(int));
+    memcpy(out->place.replicas, p->replicas, positions * sizeof(int));
+    out->list = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *out->list);
+    for (size_t i = 0; i < positions; i++)
+        out->list[i] = shorten(&l->train.list[i], units, count);
+}
+
+/* Forwards of the micro-batches of a step; of lists from a file, those of its first units. */
 static nami_status make_evaluation(nami_layout *l)
 {
     nami_recipe r = l->recipe;
+    nami_schedule *e = &l->evaluate;
     if (r.placement != NAMI_PLACE_FREE)
         r.microbatches = r.per_update;
-    else if (l->window > 1)
-        return nami_fail(NAMI_EPLAN,
-                         "%s: lists of a file are one window, so pipeline.window = 1 "
-                         "and pipeline.microbatches are all of them",
-                         r.name);
-    return nami_schedule_make(&r, NAMI_PURPOSE_EVALUATE, &l->evaluate);
-}
-
-nami_status nami_layout_window(const nami_layout *l, int count, nami_schedule *out)
-{
-    nami_recipe r = l->recipe;
-    NAMI_CHECK(!nami_recipe_flushes(&r) && count >= 1 && count <= l->window);
-    r.microbatches = r.per_update * count;
-    return nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, out);
+    NAMI_TRY(nami_schedule_make(&r, NAMI_PURPOSE_EVALUATE, e));
+    for (int p = 0; l->window > 1 && p < e->place.positions; p++) {
+        nami_list all = e->list[p];
+        e->list[p] = shorten(&all, r.per_update, 1);
+        nami_list_free(&all);
+    }
+    e->recipe.microbatches = r.per_update;
+    return NAMI_OK;
 }
 
 static nami_status make(const nami_layout_request *r, const nami_model *m,

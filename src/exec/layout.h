@@ -84,9 +84,9 @@ int nami_layout_parts(const nami_layout *l, int position, int replica, int peer,
 /* Elements of the largest boundary between two stages, of one sample and all its token slices; 0: one stage. Local. */
 int64_t nami_layout_crossing(const nami_layout *l, const nami_model *m);
 
-/* The lists of a window of `count` <= l->window updates, as long as the layout has no flush. Local. Freed with
- * nami_schedule_free. */
-nami_status nami_layout_window(const nami_layout *l, int count, nami_schedule *out);
+/* The lists of a window of `count` <= l->window updates: those of the longest without the units behind, so slots of
+ * versions are the same and no more memory is needed. With a flush: l->train. Local. Freed with nami_schedule_free. */
+void nami_layout_window(const nami_layout *l, int count, nami_schedule *out);
 
 int nami_layout_stages(const nami_layout *l);
 int nami_layout_slices(const nami_layout *l); /* K token slices of a sample; 1: whole */

@@ -77,9 +77,8 @@ typedef struct nami_group {
 
 /* Lists of a window that is shorter than the layout's. */
 typedef struct nami_variant {
-    int count; /* updates */
-    nami_schedule schedule;
-    nami_route *route; /* [positions] */
+    int count;        /* updates */
+    nami_route route; /* tasks of its own, else as share.train */
 } nami_variant;
 
 /* Something that was launched and is timed when a device is through with it. */

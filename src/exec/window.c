@@ -11,57 +11,34 @@
 
 void nami_variants_free(nami_exec *e)
 {
-    for (int i = 0; i < e->variants; i++) {
-        nami_routes_free(e->variant[i].route, e->variant[i].schedule.place.positions);
-        nami_free(e->variant[i].route);
-        nami_schedule_free(&e->variant[i].schedule);
-    }
+    for (int i = 0; i < e->variants; i++)
+        nami_free(e->variant[i].route.task);
     nami_free(e->variant);
 }
 
-/* Whether the memory that was laid out for the longest window serves `r`, too. */
-static nami_status check_needs(const nami_exec *e, const nami_route *r, int count)
+/* The list of this rank for `count` updates: that of the longest window without the units behind. Buffers and slots stay
+ * as they are, for what is left out only gives them back earlier. */
+static const nami_route *find_route(nami_exec *e, int count)
 {
-    const nami_route *most = e->share.train;
-    bool fits = r->buffers <= e->share.buffers && r->stages == most->stages;
-    for (int i = 0; fits && i < r->stages; i++)
-        fits = r->kept[i] <= most->kept[i] && r->held[i] <= most->held[i] &&
-               r->data[i] <= most->data[i] && r->versions[i] <= most->versions[i];
-    if (fits)
-        return NAMI_OK;
-    return nami_fail(NAMI_EPLAN,
-                     "position %d: a window of %d updates needs more memory than one "
-                     "of %d; use pipeline.window = %d",
-                     e->position, count, e->config.layout->window, count);
-}
-
-static nami_status make_variant(const nami_exec *e, nami_variant *v)
-{
-    NAMI_TRY(nami_layout_window(e->config.layout, v->count, &v->schedule));
-    v->route = nami_calloc(NAMI_MEM_OTHER, (size_t)v->schedule.place.positions,
-                           sizeof *v->route);
-    NAMI_TRY(nami_routes_make(&v->schedule, v->route));
-    return check_needs(e, &v->route[e->position], v->count);
-}
-
-/* The list of this rank for `count` updates. Collective when it is new. */
-static nami_status find_route(nami_exec *e, int count, const nami_route **out)
-{
-    *out = e->share.train;
+    const nami_route *all = e->share.train;
     if (count == e->config.layout->window)
-        return NAMI_OK;
+        return all;
     for (int i = 0; i < e->variants; i++) {
-        *out = &e->variant[i].route[e->position];
         if (e->variant[i].count == count)
-            return NAMI_OK;
+            return &e->variant[i].route;
     }
     e->variant = nami_realloc(NAMI_MEM_OTHER, e->variant,
                               (size_t)(e->variants + 1) * sizeof *e->variant);
     nami_variant *v = &e->variant[e->variants++];
-    *v = (nami_variant){.count = count};
-    NAMI_TRY(nami_comm_settle(e->config.comm, make_variant(e, v)));
-    *out = &v->route[e->position];
-    return NAMI_OK;
+    *v = (nami_variant){.count = count, .route = *all};
+    v->route.task =
+        nami_alloc(NAMI_MEM_OTHER, ((size_t)all->count + 1) * sizeof *all->task);
+    v->route.count = 0;
+    for (int64_t i = 0; i < all->count; i++) {
+        if (all->task[i].group < count)
+            v->route.task[v->route.count++] = all->task[i];
+    }
+    return &v->route;
 }
 
 /* --- samples --- */
@@ -337,9 +314,8 @@ static nami_status run_window(nami_exec *e, int64_t first_step, int count,
                               const double *rate, const nami_exec_source *source,
                               nami_exec_result *out)
 {
-    const nami_route *route = NULL;
     NAMI_CHECK(count >= 1 && count <= e->config.layout->window);
-    NAMI_TRY(find_route(e, count, &route));
+    const nami_route *route = find_route(e, count);
     nami_prof_begin(e->config.prof);
     int pending = nami_comm_pending(e->config.comm);
     e->train = true;

@@ -335,9 +335,9 @@ static void test_delays(void **state)
         tiny_problem p;
         tiny_way w;
         nami_layout l;
-        if (!choose(i, 9, &p, &w))
+        if (!choose(i, 2 * size + 3, &p, &w))
             continue;
-        p.steps = 9;
+        p.steps = 2 * size + 3;
         nami_model *m = tiny_model(&p);
         assert_ok(tiny_layout(&p, &w, m, &l));
         measured = &l;
