@@ -61,6 +61,11 @@ static const nami_option rows[] = {
               .help = "Time of a block's backward pass for its input; or a list."),
     SYNTHETIC(backward_weight, synthetic_weight, TEXT, .fallback = "100ms",
               .help = "Time of a block's backward pass for its weights; or a list."),
+    SYNTHETIC(samples, synthetic_samples, INT, .fallback = "0", .maximum = MOST,
+              .help =
+                  "Samples of a micro-batch that takes these times; others, as those "
+                  "of a rank where samples are split, take their share. 0: as long "
+                  "whatever there are."),
     SYNTHETIC(saved, synthetic_saved, INT, .fallback = "0", .maximum = MOST,
               .unit = "bytes",
               .help = "Memory a block keeps for each sample from forward to backward."),

@@ -30,8 +30,9 @@ typedef struct nami_model_options {
     bool bias;              /* biases in linear layers and norms */
     double label_smoothing; /* of the training loss; [0,1), train.label_smoothing */
     char *synthetic_forward, *synthetic_input,
-        *synthetic_weight;   /* durations, one or one a block */
-    int64_t synthetic_saved; /* bytes a sample and block */
+        *synthetic_weight;     /* durations, one or one a block */
+    int64_t synthetic_saved;   /* bytes a sample and block */
+    int64_t synthetic_samples; /* of a micro-batch that takes the times; 0: any */
 } nami_model_options;
 
 extern const nami_option_table nami_model_option_table;
@@ -117,6 +118,9 @@ bool nami_model_takes_images(const nami_model_options *o);
 
 /* What a sample of `time` tokens (images: 1) consists of. Local. */
 nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time);
+
+/* What `samples` samples take of the times of a model made up, where those of others are set. Local. */
+double nami_model_time_share(const nami_model *m, int64_t samples);
 
 /* Elements of a sample of `time` tokens that enter block i, 1 <= i < blocks: time * width of a transformer. Local. */
 int64_t nami_model_boundary(const nami_model *m, int block, int64_t time);

@@ -97,6 +97,12 @@ static void block_name(const nami_model *m, int block, char buf[32])
     (void)snprintf(buf, 32, "block %d", block);
 }
 
+double nami_model_time_share(const nami_model *m, int64_t samples)
+{
+    const int64_t whole = m->options.synthetic_samples;
+    return whole > 0 ? (double)samples / (double)whole : 1;
+}
+
 /* The wait of this block. */
 static int build_wait(const nami_block_build *b, int x)
 {
@@ -117,9 +123,9 @@ static int build_wait(const nami_block_build *b, int x)
     n->in[0] = x;
     n->param[0] = use;
     n->saved[0] = saved;
+    const double share = nami_model_time_share(m, b->batch) / slices;
     for (int pass = 0; pass < 3; pass++)
-        n->whole[pass] =
-            llround(1e9 * m->seconds[pass * m->blocks + b->block] / slices);
+        n->whole[pass] = llround(1e9 * share * m->seconds[pass * m->blocks + b->block]);
     return n->out = out;
 }
 

@@ -67,13 +67,14 @@ static int64_t price_stage(const nami_advise_request *r, const nami_block_prices
     const nami_advise_costs *c = &r->costs;
     double *to[3] = {out->f, out->bi, out->bw};
     int64_t elements = 0;
-    bool set =
-        r->model->seconds != NULL; /* times of a micro-batch, whatever its size */
+    bool set = r->model->seconds != NULL; /* times of a micro-batch, not of a sample */
+    double share = nami_model_time_share(r->model, micro);
     for (int i = cut[s]; i < cut[s + 1]; i++) {
         elements += b->elements[i];
         for (int pass = 0; pass < 3; pass++) {
             double work = b->work[pass * b->blocks + i];
-            to[pass][s] += set ? work : (double)micro * work / c->flops + c->overhead;
+            to[pass][s] +=
+                set ? share * work : (double)micro * work / c->flops + c->overhead;
         }
     }
     const int64_t sent =

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "chain.h"
+#include "graph/plan.h"
 #include "model/family.h"
 #include "nami_test.h"
 
@@ -57,6 +58,33 @@ static void test_times(void **state)
     o = defaults();
     o.family = 0;
     assert_false(nami_model_made_up(&o));
+    release(&o);
+}
+
+/* Times are those of `samples` samples: others take their share. */
+static void test_samples(void **state)
+{
+    (void)state;
+    nami_model_options o = defaults();
+    nami_model *m;
+    nami_backend *b = NULL;
+    nami_graph *g = NULL;
+    const struct {
+        const char *samples;
+        int64_t batch, nanoseconds;
+    } cases[] = {
+        {"0", 3, 20000000}, {"8", 3, 7500000}, {"8", 8, 20000000}, {"8", 24, 60000000}};
+    assert_ok(nami_backend_open("ref", 1, NAMI_F32, &b));
+    set(&o, "forward", "20ms");
+    for (int i = 0; i < 4; i++) {
+        set(&o, "samples", cases[i].samples);
+        assert_ok(nami_model_new(&o, 0, &m));
+        assert_ok(nami_model_graph(m, 1, 2, b, NAMI_F32, cases[i].batch, 3, &g));
+        assert_int_equal(g->node[0].whole[0], cases[i].nanoseconds);
+        nami_graph_free(g);
+        nami_model_free(m);
+    }
+    nami_backend_close(b);
     release(&o);
 }
 
@@ -169,9 +197,9 @@ static void test_cost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_times), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_cuts),  cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_cost),
+        cmocka_unit_test(test_times),    cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_bits),     cmocka_unit_test(test_cost),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
