@@ -112,6 +112,10 @@ void nami_timeline_range(const nami_timeline *t, double *start, double *end);
 /* Measured bubble of a timeline, by the same definition as nami_prediction.bubble. Local. */
 double nami_timeline_bubble(const nami_timeline *t);
 
+/* Measured bubble of a timeline that starts at 0 or later while its pipeline is full, as nami_prediction.steady_bubble,
+ * each row with the same weight; *steady is that time. Both 0 when it was never full. Local. */
+double nami_timeline_steady(const nami_timeline *t, double *steady);
+
 /* Picture of a timeline: micro-batch numbers, colours for F, B, BI, BW, communication, legend, axis in
  * `unit` ("s" is shown as ms or us where that reads better; "" for none). Boxes too many to draw one by one are
  * condensed to shares of time, rows too many are left out, and a note says so. Appended to `out`. Local. */

@@ -47,6 +47,46 @@ double nami_timeline_bubble(const nami_timeline *t)
     return whole > 0.0 ? 1.0 - busy / whole : 0.0;
 }
 
+/* The end of the first backward of stage 0, of the rank that has it last, and of its last forward, of the rank that has
+ * it first; -1 each where there is none. */
+static void full_time(const nami_timeline *t, double *full, double *emptying)
+{
+    *full = *emptying = -1.0;
+    for (int p = 0; p < t->positions; p++) {
+        double first = -1.0, last = -1.0;
+        for (int64_t i = 0; i < t->count[p]; i++) {
+            const nami_span *s = &t->span[p][i];
+            if (s->action.stage != 0)
+                continue;
+            if (s->action.kind == NAMI_F)
+                last = fmax(last, s->end);
+            else if (nami_semantics_of(s->action.kind)->makes_gradient && first < 0.0)
+                first = s->end;
+        }
+        *full = fmax(*full, first);
+        if (last >= 0.0)
+            *emptying = *emptying < 0.0 ? last : fmin(*emptying, last);
+    }
+}
+
+double nami_timeline_steady(const nami_timeline *t, double *steady)
+{
+    double full, emptying, busy = 0.0;
+    full_time(t, &full, &emptying);
+    *steady = 0.0;
+    if (full < 0.0 || emptying <= full)
+        return 0.0;
+    for (int p = 0; p < t->positions; p++) {
+        for (int64_t i = 0; i < t->count[p]; i++) {
+            const nami_span *s = &t->span[p][i];
+            if (is_busy(s->action))
+                busy += fmax(0.0, fmin(s->end, emptying) - fmax(s->start, full));
+        }
+    }
+    *steady = emptying - full;
+    return 1.0 - busy / (t->positions * *steady);
+}
+
 /* The letter of an action in the picture: a digit for F, letters for the rest. */
 static char letter_of(nami_action a)
 {

@@ -157,6 +157,27 @@ static void add_rates(nami_text *t, const nami_run *run, const nami_leg_record *
     nami_event_number(t, "eval_seconds", run->eval_total);
 }
 
+/* What all ranks have to say, on rank 0. */
+typedef struct findings {
+    const rank_report *all;
+    const nami_comm_place *place;
+    nami_leg_record now; /* of the current leg */
+    nami_prediction predicted;
+    nami_timeline timeline;
+} findings;
+
+/* How the last window ran while it was full; a step with a flush is one. */
+static void add_steady(nami_text *t, const findings *f)
+{
+    double steady, bubble = nami_timeline_steady(&f->timeline, &steady);
+    const bool full = steady > 0 && f->predicted.steady > 0;
+    nami_event_number(t, "steady_seconds_measured", full ? steady : NAN);
+    nami_event_number(t, "steady_bubble_measured", full ? bubble : NAN);
+    nami_event_number(t, "steady_bubble_predicted",
+                      full ? f->predicted.steady_bubble : NAN);
+    nami_text_add(t, "\n ");
+}
+
 static void add_layout(nami_text *t, const nami_run *run)
 {
     const nami_layout *l = &run->job.layout;
@@ -250,15 +271,6 @@ static void add_provenance(nami_text *t, const nami_run *run)
     nami_event_whole(t, "seed", run->settings->train.seed);
 }
 
-/* What all ranks have to say, on rank 0. */
-typedef struct findings {
-    const rank_report *all;
-    const nami_comm_place *place;
-    nami_leg_record now; /* of the current leg */
-    nami_prediction predicted;
-    nami_timeline timeline;
-} findings;
-
 static void compose(nami_text *t, const nami_run *run, const char *outcome,
                     const findings *f)
 {
@@ -280,6 +292,7 @@ static void compose(nami_text *t, const nami_run *run, const char *outcome,
     nami_event_whole(t, "ranks", ranks);
     nami_text_add(t, "\n ");
     add_rates(t, run, &f->now);
+    add_steady(t, f);
     add_gaps(t, run, &f->timeline, &f->predicted);
     add_memory(t, &run->job, f->all);
     add_phases(t, f->all, ranks);

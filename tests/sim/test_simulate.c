@@ -76,6 +76,10 @@ static void compare(const nami_schedule *s, const int64_t *f, const int64_t *bi,
     assert_ok(nami_simulate(s, &c, true, &p));
     assert_true(p.makespan == (double)oracle_makespan(s, &whole));
     assert_true(fabs(nami_timeline_bubble(&p.timeline) - p.bubble) < 1e-12);
+    double steady;
+    assert_true(fabs(nami_timeline_steady(&p.timeline, &steady) - p.steady_bubble) <
+                1e-12);
+    assert_true(fabs(steady - p.steady) < 1e-9);
     for (int i = 0; i < s->place.positions; i++)
         assert_true(p.idle[i] + p.busy[i] == p.makespan);
     nami_prediction_free(&p);

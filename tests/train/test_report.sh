@@ -20,7 +20,7 @@ has run/log.jsonl \
     "^\{\"event\":\"step\",\"step\":1,\"loss\":$number,\"loss_hex\":\"0x[0-9a-fp.+-]*\",\"tokens\":128,\"step_seconds\":$number,\"tokens_per_second\":$number,\"grad_norm\":$number,\"bubble\":$number," \
     "^\{\"event\":\"eval\",\"step\":10,\"loss\":$number," '"event":"start"' '"event":"checkpoint","step":30' '"event":"end","step":30'
 [ "$(grep -c '"event":"step"' run/log.jsonl)" = 30 ] || { echo "FAIL not 30 steps"; failed=1; }
-for key in bubble_measured bubble_predicted peak_bytes_measured peak_bytes_predicted matrix_peak_share phase_seconds \
+for key in bubble_measured bubble_predicted steady_bubble_measured steady_bubble_predicted peak_bytes_measured peak_bytes_predicted matrix_peak_share phase_seconds \
     versions mpi build ranks rank_hosts parent_checkpoint data_identity; do
     has run/report.json "\"$key\":"
 done
