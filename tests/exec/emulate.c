@@ -90,13 +90,23 @@ static double direction(const emulate_way *w, double m, double v, int64_t t)
     return mean / (sqrt(square) + w->eps);
 }
 
-/* PipeMare's T1: the rate of stage s at 0-based step k. */
-static double rate_of(const emulate_way *w, int s, int64_t step)
+/* Mean over the units of update k of the updates between the weights of their forward and this one. The backward of
+ * the same units reads number k itself. */
+static double lateness(const emulate_way *w, int s, int k)
 {
-    double part_done = w->annealing > 0 ? (double)step / w->annealing : 1;
-    double left = part_done < 1 ? 1 - part_done : 0;
-    double delay = w->depth[s] > 1 ? w->depth[s] : 1;
-    return w->rate / pow(delay, left);
+    int m = w->units / w->replicas;
+    double sum = 0;
+    for (int u = k * m; u < (k + 1) * m; u++)
+        sum += k - forward_number(w, s, u, m);
+    return sum / m;
+}
+
+/* PipeMare's T1: the rate of stage s in update k of the window, 0-based `step` of the run. */
+static double rate_of(const emulate_way *w, int s, int k, int64_t step)
+{
+    double done = w->annealing > 0 ? (double)step / w->annealing : 1;
+    double left = done < 1 ? 1 - done : 0, late = lateness(w, s, k);
+    return w->rate / pow(late > 1 ? late : 1, left);
 }
 
 /* Number k of stage s becomes number k + 1; 0-based `step` of the run. */
@@ -108,9 +118,8 @@ static void update(machine *w, int s, int k, int64_t step)
     double *to = p->weights[k + 1], *m = p->m[k + 1], *v = p->v[k + 1];
     double norm = norm_of(p->grad, p->count);
     double factor = o->clip > 0 ? fmin(1, o->clip / (norm + 1e-6)) : 1;
-    double rate = rate_of(o, s, step);
-    bool corrects = o->depth[s] > 0 && o->correction > 0;
-    double gamma = corrects ? pow(o->correction, 1.0 / o->depth[s]) : 0;
+    double rate = rate_of(o, s, k, step), late = lateness(o, s, k);
+    double gamma = late > 0 && o->correction > 0 ? pow(o->correction, 1 / late) : 0;
     for (int64_t e = 0; e < p->count; e++) {
         double g = p->grad[e] * factor, x = from[e];
         double decay = decays(w, p, e) ? o->decay : 0;
@@ -241,15 +250,10 @@ static void walk(machine *w, int s, nami_walk_kind kind, const double *weights,
                (size_t)entering(w, s + 1) * sizeof(double));
 }
 
-/* The weights that the forward of unit u at stage s reads; the window began at step `start`. */
-static const double *forward_weights(machine *w, int s, int u, int m, int64_t start,
-                                     emulation *out)
+/* Number `number` after `delay` more updates along the direction it has. */
+static const double *predicted(machine *w, part *p, int number, int delay,
+                               int64_t start)
 {
-    part *p = &w->part[s];
-    int number = forward_number(w->way, s, u, m), delay = u / m - number;
-    out->delay[s] = delay > out->delay[s] ? delay : out->delay[s];
-    if (w->way->weights != NAMI_WEIGHTS_PREDICT)
-        return p->weights[number];
     for (int64_t e = 0; e < p->count; e++)
         p->seen[e] =
             p->weights[number][e] -
@@ -258,17 +262,39 @@ static const double *forward_weights(machine *w, int s, int u, int m, int64_t st
     return p->seen;
 }
 
+/* The weights that the forward of unit u at stage s reads; the window began at step `start`. */
+static const double *forward_weights(machine *w, int s, int u, int m, int64_t start,
+                                     emulation *out)
+{
+    part *p = &w->part[s];
+    int number = forward_number(w->way, s, u, m), delay = u / m - number;
+    out->delay[s] = delay > out->delay[s] ? delay : out->delay[s];
+    return w->way->weights == NAMI_WEIGHTS_PREDICT
+               ? predicted(w, p, number, delay, start)
+               : p->weights[number];
+}
+
+/* Those of a forward that runs again right before the backward. */
+static const double *again_weights(machine *w, int s, int u, int m, int64_t start)
+{
+    part *p = &w->part[s];
+    int number = forward_number(w->way, s, u, m), group = u / m;
+    if (w->way->weights == NAMI_WEIGHTS_PREDICT)
+        return predicted(w, p, group, group - number, start);
+    return p->weights[w->way->weights == NAMI_WEIGHTS_NEWEST ? group : number];
+}
+
 static const double *backward_weights(machine *w, int s, int u, int m)
 {
     part *p = &w->part[s];
-    int group = u / m;
+    int group = u / m, delay = group - forward_number(w->way, s, u, m);
     if (w->way->weights == NAMI_WEIGHTS_PREDICT)
         return p->weights[group];
     if (w->way->weights != NAMI_WEIGHTS_NEWEST)
         return p->weights[forward_number(w->way, s, u, m)];
     for (int64_t e = 0; e < p->count; e++)
-        p->seen[e] = p->weights[group][e] -
-                     (w->way->correction > 0 ? w->way->depth[s] * p->delta[e] : 0);
+        p->seen[e] =
+            p->weights[group][e] - (w->way->correction > 0 ? delay * p->delta[e] : 0);
     return p->seen;
 }
 
@@ -295,10 +321,9 @@ static void unit(machine *w, int u, int m, int k, int64_t start, int first,
     for (int i = 0; i < w->micro; i++)
         out->loss[start + k] += w->loss[i] * w->scale;
     for (int s = stages - 1; s >= 0; s--) {
-        const double *weights = backward_weights(w, s, u, m);
         if (w->way->rerun != NULL && w->way->rerun[s])
-            walk(w, s, NAMI_WALK_F, weights, start + k, first);
-        walk(w, s, NAMI_WALK_B, weights, start + k, first);
+            walk(w, s, NAMI_WALK_F, again_weights(w, s, u, m, start), start + k, first);
+        walk(w, s, NAMI_WALK_B, backward_weights(w, s, u, m), start + k, first);
     }
 }
 

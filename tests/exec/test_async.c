@@ -19,6 +19,8 @@ typedef struct async_way {
     const int *rerun; /* stage_recompute, or NULL */
     int optimizer;
     double clip;
+    double correction; /* PipeMare's T2; 0: off */
+    int annealing;     /* and T1 */
 } async_way;
 
 enum { MICRO = 7 }; /* samples of a unit: no number of replicas divides it */
@@ -50,6 +52,9 @@ static nami_optim_options optim_of(const async_way *w)
     p.clip = w->clip;
     nami_optim_options o = tiny_optim(&p);
     o.clip_scope = NAMI_CLIP_STAGE;
+    o.correct = w->correction > 0;
+    o.correct_decay = w->correction;
+    o.anneal = w->annealing;
     return o;
 }
 
@@ -142,6 +147,8 @@ static void emulate_here(const async_way *w, const nami_model *m, const nami_lay
                        .eps = optim.eps,
                        .decay = optim.decay,
                        .clip = w->clip,
+                       .correction = w->correction,
+                       .annealing = w->annealing,
                        .seed = 5,
                        .time = TINY_TIME};
     if (rank == 0)
@@ -344,14 +351,35 @@ static void test_recompute(void **state)
 {
     (void)state;
     static const int rerun[] = {1, 1, 1, 0}, first[] = {1, 0, 0, 0};
-    for (int i = 0; i < 4 && size > 1 && size <= 4; i++) {
+    static const nami_weights some[] = {NAMI_WEIGHTS_STASH, NAMI_WEIGHTS_NEWEST,
+                                        NAMI_WEIGHTS_NEWEST, NAMI_WEIGHTS_PREDICT};
+    for (int i = 0; i < 8 && size > 1 && size <= 4; i++) {
         async_way w = {.schedule = "ashpipe",
-                       .weights = i < 2 ? NAMI_WEIGHTS_STASH : NAMI_WEIGHTS_NEWEST,
+                       .weights = some[i % 4],
                        .by_sample = true,
                        .stages = size,
                        .units = 1,
                        .replicas = {1, 1, 1, 1},
-                       .rerun = i % 2 ? rerun + (4 - size) : first};
+                       .correction = i % 4 == 2 ? 0.135 : 0,
+                       .rerun = i < 4 ? rerun + (4 - size) : first};
+        check(&w);
+    }
+}
+
+/* PipeMare's learning rates by delay (T1) and corrected weights in the backward (T2), together and apart. */
+static void test_pipemare(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4 && size <= 4; i++) {
+        async_way w = {.schedule = "pipemare",
+                       .weights = NAMI_WEIGHTS_NEWEST,
+                       .by_sample = true,
+                       .stages = size,
+                       .units = i % 2 ? 1 : 3,
+                       .replicas = {1, 1, 1, 1},
+                       .optimizer = i % 2 ? NAMI_OPTIMIZER_ADAMW : NAMI_OPTIMIZER_SGD,
+                       .correction = i < 3 ? 0.135 : 0,
+                       .annealing = i > 0 ? 8 : 0};
         check(&w);
     }
 }
@@ -395,9 +423,10 @@ int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_samples), cmocka_unit_test(test_microbatches),
-        cmocka_unit_test(test_depth),   cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_grouped), cmocka_unit_test(test_wave),
+        cmocka_unit_test(test_samples),  cmocka_unit_test(test_microbatches),
+        cmocka_unit_test(test_depth),    cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_pipemare), cmocka_unit_test(test_grouped),
+        cmocka_unit_test(test_wave),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
