@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "train/gap.h"
 #include "train/inner.h"
@@ -135,12 +136,20 @@ void nami_run_forget(nami_leg_record *record)
     *record = (nami_leg_record){0};
 }
 
+/* What nami plan said of a step of section [pipeline]; NaN where nobody asked it. */
+static double planned(const nami_run *run)
+{
+    double predicted = run->settings->plan.predicted;
+    return predicted > 0 && run->job.current == 0 ? predicted : NAN;
+}
+
 static void add_rates(nami_text *t, const nami_run *run, const nami_leg_record *now)
 {
     const nami_meter *m = &run->meter;
     int64_t n = m->steps;
     nami_event_whole(t, "steady_steps", n);
     nami_event_number(t, "step_seconds", now->seconds);
+    nami_event_number(t, "step_seconds_planned", planned(run));
     nami_event_number(t, "tokens_per_second", now->tokens);
     nami_text_add(t, "\n ");
     nami_event_number(t, "bubble_measured", now->bubble);
@@ -365,6 +374,9 @@ nami_status nami_run_report(nami_run *run, const char *outcome)
     nami_status status = NAMI_OK;
     if (nami_run_leads(run))
         status = write_all(run, outcome, &f);
+    if (nami_run_leads(run) && f.now.steady > 0 && !isnan(planned(run)))
+        nami_log(NAMI_INFO, "a step took %.4g s; nami plan predicted %.4g s",
+                 f.now.seconds, planned(run));
     nami_run_tell_stale(run, &f.now);
     nami_run_forget(&f.now);
     nami_prediction_free(&f.predicted);

@@ -4,7 +4,7 @@
 . "$NAMI_SOURCE/tests/train/lib.sh"
 deck 3
 
-nami 3 profile deck.ini --repeats 2 --output deck.csv
+nami 3 profile deck.ini model.tied=no --repeats 2 --output deck.csv
 want 0 $? "gpt is measured" 'written to deck.csv'
 want 0 0 "no link across a node is made up" 'across     not measured: all ranks are on one node'
 [ "$(grep -c '^[0-9a-z_.]*,[0-9.e-]*,[0-9.e-]*,[0-9.e-]*,[0-9]*,' deck.csv)" = 8 ] || { echo "FAIL not 8 blocks"; cat deck.csv; failed=1; }
@@ -12,6 +12,21 @@ grep -q '^2,3$' deck.csv || { echo "FAIL not 2 samples, 3 ranks a node"; failed=
 grep -q '^inside,' deck.csv && ! grep -q '^across,' deck.csv || { echo "FAIL links of the file"; failed=1; }
 nami 1 plan deck.ini plan.method=ashpipe plan.profile=deck.csv --ranks 3
 want 0 $? "the profile is planned" 'schedule = ashpipe'
+
+# from a profile to a run: the plan's sections replace those of the deck
+for wish in '' 'plan.stages=1' '--memory 1.2e6'; do
+    # shellcheck disable=SC2086
+    nami 1 plan deck.ini --profile deck.csv --ranks 3 train.optimizer=sgd $wish
+    want 0 $? "our own plan $wish" 'schedule = ashpipe'
+    sed -n '/^\[pipeline\]$/,$p' out >fragment.ini
+    awk '/^\[/ { skip = $0 == "[pipeline]" } !skip' deck.ini | sed '/^partials/d; /^clip/d' >planned.ini
+    cat fragment.ini >>planned.ini
+    ranks=$(sed -n 's/^ranks *\([0-9]*\) in.*/\1/p' out)
+    nami "$ranks" run planned.ini run.directory="run$ranks" train.optimizer=sgd train.clip=0 train.steps=30 pipeline.window=10 checkpoint.every=0 model.tied=no
+    want 0 $? "the plan trains on $ranks ranks" 's; nami plan predicted'
+    grep -q '"step_seconds_planned":[0-9]' "run$ranks/report.json" || { echo "FAIL no prediction in the report"; failed=1; }
+    rm -rf "run$ranks"
+done
 
 nami 1 profile deck.ini --samples 5 --repeats 1 --warm 0 --output one.csv
 want 0 $? "one rank" 'inside     not measured: no two ranks share a node'
