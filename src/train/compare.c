@@ -31,8 +31,12 @@ static void make_single(pair *p, const nami_settings *s)
     p->single.pipeline.schedule = gpipe;
     p->single.pipeline.order = none;
     p->single.pipeline.placement = 0;
-    p->single.pipeline.cuts.count = 0;
+    p->single.pipeline.weights = p->single.pipeline.split = 0;
+    p->single.pipeline.cuts.count = p->single.pipeline.depth.count = 0;
+    p->single.pipeline.stage_replicas.count = 0;
+    p->single.pipeline.stage_recompute.count = 0;
     p->single.pipeline.positions = p->single.pipeline.replicas = 1;
+    p->single.pipeline.slices = 1;
     for (int i = 0; i < NAMI_SWITCHES; i++)
         p->single.change[i] = nami_switch_none();
 }
@@ -130,10 +134,25 @@ static nami_status compare_step(pair *p, int64_t step)
     return NAMI_OK;
 }
 
+/* Late weights are meant to part from one rank. */
+static nami_status check_flush(const nami_job *job)
+{
+    bool flushes = nami_recipe_flushes(&job->layout.recipe);
+    for (int i = job->current + 1; i < job->legs; i++)
+        flushes = flushes && nami_recipe_flushes(&job->leg[i].layout.recipe);
+    if (flushes)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "nami compare sets a layout beside one rank, and without a flush "
+                     "weights are late by design: only schedules with a flush can be "
+                     "compared");
+}
+
 static nami_status compare_all(pair *p, const nami_settings *s, int64_t steps)
 {
     nami_status status = NAMI_OK;
     NAMI_TRY(start(&p->layout, p->comm, s));
+    NAMI_TRY(nami_agree(p->comm, check_flush(&p->layout)));
     p->out->exact = nami_layout_exact(&p->layout.layout, p->out->promise);
     make_single(p, s);
     /* how long one rank takes nobody knows: the others wait for ever */

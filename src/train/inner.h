@@ -84,7 +84,7 @@ void nami_run_tell_switch(nami_run *run, double seconds);
 void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds);
 void nami_run_tell_epoch(nami_run *run, int64_t epoch);
 void nami_run_tell_checkpoint(nami_run *run, double seconds);
-void nami_run_tell_stale(nami_run *run, const nami_leg_record *leg);
+void nami_run_tell_leg(nami_run *run, const nami_leg_record *leg);
 void nami_run_tell_end(nami_run *run, const char *event, const char *reason);
 
 /* What the current leg was so far, freed with nami_run_forget, and the simulator's prediction, freed with

@@ -377,7 +377,7 @@ nami_status nami_run_report(nami_run *run, const char *outcome)
     if (nami_run_leads(run) && f.now.steady > 0 && !isnan(planned(run)))
         nami_log(NAMI_INFO, "a step took %.4g s; nami plan predicted %.4g s",
                  f.now.seconds, planned(run));
-    nami_run_tell_stale(run, &f.now);
+    nami_run_tell_leg(run, &f.now);
     nami_run_forget(&f.now);
     nami_prediction_free(&f.predicted);
     nami_timeline_free(&f.timeline);

@@ -186,7 +186,7 @@ static nami_status change_layout(nami_run *run)
     nami_prediction predicted;
     nami_comm_phase(run->comm, "changing the layout", run->settings->run.stall_seconds);
     nami_run_record(run, &predicted, &run->past[run->pasts++]);
-    nami_run_tell_stale(run, &run->past[run->pasts - 1]);
+    nami_run_tell_leg(run, &run->past[run->pasts - 1]);
     nami_prediction_free(&predicted);
     NAMI_TRY(nami_job_switch(&run->job));
     run->leg_from = run->step;

@@ -249,11 +249,9 @@ void nami_run_tell_checkpoint(nami_run *run, double seconds)
     finish(run, &event);
 }
 
-void nami_run_tell_stale(nami_run *run, const nami_leg_record *leg)
+static void tell_stale(nami_run *run, const nami_leg_record *leg)
 {
     nami_text event = {0}, lines = {0};
-    if (!nami_run_leads(run) || !leg->stale)
-        return;
     nami_stale_text(leg->stale, leg->stages, &lines);
     nami_log(NAMI_INFO, "steps %lld to %lld without a flush:%s", (long long)leg->first,
              (long long)leg->last, nami_text_get(&lines));
@@ -265,6 +263,20 @@ void nami_run_tell_stale(nami_run *run, const nami_leg_record *leg)
             event.data[i] = ' ';
     nami_text_free(&lines);
     finish(run, &event);
+}
+
+void nami_run_tell_leg(nami_run *run, const nami_leg_record *leg)
+{
+    if (!nami_run_leads(run))
+        return;
+    if (leg->steady > 0)
+        nami_log(NAMI_INFO,
+                 "steps %lld to %lld: %.4g s each; from its first action to its last "
+                 "%.4g s, predicted %.4g s; bubble %.1f %%, predicted %.1f %%",
+                 (long long)leg->first, (long long)leg->last, leg->seconds,
+                 leg->span[0], leg->span[1], 100 * leg->bubble, 100 * leg->predicted);
+    if (leg->stale)
+        tell_stale(run, leg);
 }
 
 void nami_run_tell_end(nami_run *run, const char *event_name, const char *reason)

@@ -30,4 +30,14 @@ want 0 $? "two replicas of six partial sums" "^no equal bits are promised"
 # two copies of the weights add the micro-batches that each ran
 nami 4 compare deck.ini --steps 3 pipeline.schedule=chimera train.precision=f32
 want 0 $? "two copies" "^no equal bits are promised: 2 copies"
+# samples split over replicas, and a layout that changes on the way
+nami 3 compare deck.ini --steps 3 pipeline.schedule=dapple pipeline.split=sample pipeline.stage_replicas=2-1 train.partials=0
+want 0 $? "samples split over two ranks" "^no equal bits are promised: replicas add"
+equal 2 pipeline.schedule=gpipe switch.at=2 switch.schedule=hanayo
+
+# late weights part by design
+nami 2 compare deck.ini pipeline.schedule=pipedream train.clip=0 model.tied=no train.partials=0
+want 4 $? "without a flush" "only schedules with a flush can be compared"
+nami 2 compare deck.ini pipeline.schedule=dapple switch.at=50 switch.weights=newest train.clip=0 model.tied=no train.partials=0
+want 4 $? "a switch to none" "only schedules with a flush can be compared"
 exit $failed
