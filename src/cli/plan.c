@@ -88,6 +88,20 @@ static void print_position(const nami_job *job, int p)
     nami_text_free(&blocks);
 }
 
+/* What the column of parameters holds several times without a flush. */
+static void print_versions(const nami_layout *l)
+{
+    nami_text list = {0};
+    if (nami_recipe_flushes(&l->recipe))
+        return;
+    for (int s = 0; s < nami_layout_stages(l); s++)
+        nami_text_add(&list, "%s%d", s > 0 ? " " : "",
+                      nami_schedule_versions(&l->train, 0, s));
+    nami_print("versions  %s of the weights, by stage; a window has %d updates\n",
+               nami_text_get(&list), l->window);
+    nami_text_free(&list);
+}
+
 static void print_plan(const nami_job *job)
 {
     const nami_layout *l = &job->layout;
@@ -108,6 +122,7 @@ static void print_plan(const nami_job *job)
     nami_text_free(&shape);
     nami_print("bubble    %.4f predicted: stages cost their FLOPs, messages nothing\n",
                predict(job));
+    print_versions(l);
     nami_print("limit     %s a rank\n", nami_human_bytes(job->limit, limit));
     (void)nami_layout_exact(l, exact);
     nami_print("exact     %s\n\n", exact);

@@ -2,7 +2,7 @@
 /* comm.h - ranks: start, agreement, messages, reductions. The only folder with mpi.h.
  *
  * rank and size mean MPI's; a position is a place in the pipeline, a replica a data-parallel copy;
- * rank = position * replicas + replica.
+ * ranks are numbered position by position, replica by replica.
  */
 #ifndef NAMI_COMM_COMM_H
 #define NAMI_COMM_COMM_H

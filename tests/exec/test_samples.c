@@ -33,9 +33,9 @@ static void compare(const tiny_problem *p, const tiny_way *w)
 }
 
 /* Ways to give all ranks to positions, as 3-1 or 1-2-1. */
-static const int given[][4] = {{1},    {2},       {1, 1},    {3},         {2, 1},
-                               {1, 2}, {1, 1, 1}, {4},       {3, 1},      {1, 3},
-                               {2, 2}, {2, 1, 1}, {1, 2, 1}, {1, 1, 1, 1}};
+static const int given[][4] = {
+    {1},    {2},    {1, 1}, {3},       {2, 1},    {1, 2},       {1, 1, 1}, {4},
+    {3, 1}, {1, 3}, {2, 2}, {2, 1, 1}, {1, 2, 1}, {1, 1, 1, 1}, {4, 3, 1}, {1, 2, 5}};
 
 static void compare_all(const tiny_problem *p, const char *schedule, int waves)
 {
@@ -64,7 +64,9 @@ static void test_linear(void **state)
     tiny_problem p = basis;
     compare_all(&p, "dapple", 1);
     p.recompute = true;
+    tiny_bucket = 256; /* gradients go over replicas in many pieces */
     compare_all(&p, "zb-h1", 1);
+    tiny_bucket = 0;
 }
 
 /* Positions with several stages; a tied embedding at both ends, which positions of unequal replicas exchange. */
@@ -83,11 +85,60 @@ static void test_few(void **state)
     (void)state;
     tiny_problem p = basis;
     p.micros = 1;
-    p.batch = 4;
+    p.batch = size < 4 ? 4 : size;
     compare_all(&p, "gpipe", 1);
     p.micros = 2;
-    p.batch = 10;
+    p.batch = size < 8 ? 10 : 22;
     compare_all(&p, "dapple", 1);
+}
+
+/* Whole micro-batches a replica: which pieces of gradients go over replicas together changes no bit. */
+static void test_pieces(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    p.tied = true;
+    p.act = NAMI_F32;
+    p.micros = p.partials = size;
+    p.batch = 2 * size;
+    for (int positions = 1; positions <= size; positions++) {
+        if (size % positions != 0)
+            continue;
+        tiny_way w = {.schedule = "hanayo",
+                      .positions = positions,
+                      .waves = 1,
+                      .chunks = 1,
+                      .replicas = size / positions};
+        p.partials = w.replicas;
+        tiny_outcome whole = tiny_run(world, &p, &w);
+        tiny_bucket = 128;
+        tiny_outcome pieces = tiny_run(world, &p, &w);
+        tiny_bucket = 0;
+        assert_memory_equal(&whole, &pieces, sizeof whole);
+    }
+}
+
+/* A stage's own norm: the same stages in another order give the same bits, all holders of a tied parameter agree, and it
+ * is not the norm of all. */
+static void test_scope(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    p.tied = true;
+    p.clip = 0.1;
+    p.clip_scope = NAMI_CLIP_STAGE;
+    tiny_way w = {.schedule = "dapple",
+                  .positions = size,
+                  .waves = 1,
+                  .chunks = 1,
+                  .replicas = 1};
+    tiny_outcome one = tiny_run(world, &p, &w);
+    w.schedule = "gpipe";
+    tiny_outcome two = tiny_run(world, &p, &w);
+    p.clip_scope = NAMI_CLIP_ALL;
+    tiny_outcome all = tiny_run(world, &p, &w);
+    assert_memory_equal(&one, &two, sizeof one);
+    assert_true((one.parameters == all.parameters) == (size == 1));
 }
 
 /* A device, whose parts of messages lie in mirrors. */
@@ -95,6 +146,7 @@ static void test_device(void **state)
 {
     (void)state;
     tiny_problem p = basis;
+    p.batch = size < 8 ? p.batch : 27;
     p.backend = "emu";
     p.act = NAMI_F32;
     tiny_problem host = p;
@@ -145,6 +197,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_linear),   cmocka_unit_test(test_wave),
         cmocka_unit_test(test_few),      cmocka_unit_test(test_device),
+        cmocka_unit_test(test_pieces),   cmocka_unit_test(test_scope),
         cmocka_unit_test(test_refusals),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
