@@ -52,9 +52,14 @@ static nami_status (*tiny_open)(const char *, int, nami_dtype,
                                 nami_backend **) = nami_backend_open;
 static void (*tiny_close)(nami_backend *) = nami_backend_close;
 
+/* A test may bring a model of its own. */
+static nami_model *(*tiny_other)(const tiny_problem *p);
+
 static inline nami_model *tiny_model(const tiny_problem *p)
 {
     nami_model *m = NULL;
+    if (tiny_other != NULL)
+        return tiny_other(p);
     nami_model_options o = {.layers = 8,
                             .width = 12,
                             .heads = 3,
@@ -193,7 +198,9 @@ static void (*tiny_between)(nami_exec *e, const nami_model *m, int states,
 /* What every executor of a test gets. */
 static size_t tiny_bucket;
 static bool tiny_poison;
-static int tiny_first;         /* step */
+static int tiny_first; /* step */
+static nami_status (*tiny_source)(void *, int64_t, int64_t, int64_t, int32_t *,
+                                  int32_t *) = tiny_read;
 static nami_status tiny_fails; /* how the last window ends; NAMI_OK: all train */
 
 /* Steps from `*i` on in one go: those of a window, as many as are left. */
@@ -245,7 +252,7 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
     nami_layout layout;
     nami_exec *e = NULL;
     nami_prof prof;
-    nami_exec_source source = {.read = tiny_read};
+    nami_exec_source source = {.read = tiny_source};
     assert_ok(tiny_open(p->backend, 1, p->act, &b));
     assert_ok(tiny_layout(p, w, m, &layout));
     nami_prof_open(&prof, 0);
