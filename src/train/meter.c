@@ -203,10 +203,19 @@ void nami_meter_end(nami_meter *m, nami_job *job, const nami_meter_window *w,
     m->tokens += w->tokens;
 }
 
-/* Mean times of every stage over the ranks that ran it, of all slices of a micro-batch, into mean[3][stages]. */
-static void mean_stages(const nami_meter *m, nami_comm *c, int stages, int slices,
+/* Parts of a micro-batch that stage `s` works on one by one, or its ranks beside each other. */
+static int parts_of(const nami_layout *l, int s)
+{
+    const nami_place *p = &l->train.place;
+    int ranks = l->recipe.split == NAMI_SPLIT_SAMPLE ? p->replicas[p->position[s]] : 1;
+    return ranks * nami_layout_slices(l);
+}
+
+/* Mean times of every stage over the ranks that ran it, of a whole micro-batch, into mean[3][stages]. */
+static void mean_stages(const nami_meter *m, nami_comm *c, const nami_layout *l,
                         double *mean)
 {
+    int stages = nami_layout_stages(l);
     size_t cells = 3 * (size_t)stages, ranks = (size_t)nami_comm_size(c);
     double *sums = nami_calloc(NAMI_MEM_OTHER, cells * ranks, sizeof *sums);
     double *counts = nami_calloc(NAMI_MEM_OTHER, cells * ranks, sizeof *counts);
@@ -218,7 +227,8 @@ static void mean_stages(const nami_meter *m, nami_comm *c, int stages, int slice
             sum += sums[r * cells + i];
             count += counts[r * cells + i];
         }
-        mean[i % 3 * (size_t)stages + i / 3] = count > 0 ? slices * sum / count : 0;
+        mean[i % 3 * (size_t)stages + i / 3] =
+            count > 0 ? parts_of(l, (int)(i / 3)) * sum / count : 0;
     }
     nami_free(counts);
     nami_free(sums);
@@ -245,7 +255,7 @@ void nami_meter_predict(const nami_meter *m, nami_job *job, nami_prediction *out
     int stages = nami_layout_stages(&job->layout);
     double *mean = nami_calloc(NAMI_MEM_OTHER, 3 * (size_t)stages, sizeof *mean);
     *out = (nami_prediction){.bubble = NAN};
-    mean_stages(m, job->comm, stages, nami_layout_slices(&job->layout), mean);
+    mean_stages(m, job->comm, &job->layout, mean);
     nami_cost cost = {.stage_f = mean,
                       .stage_bi = mean + stages,
                       .stage_bw = mean + 2 * (size_t)stages,

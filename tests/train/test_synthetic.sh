@@ -47,6 +47,20 @@ if [ "$(grep -c '"before"' run/report.json)" != 3 ]; then
     failed=1
 fi
 
+# three ranks of stage 0 share its 90 ms a pass: neither a prediction nor a run is faster than three passes of 30 ms
+rm -rf run
+nami 4 run deck.ini pipeline.schedule=ashpipe pipeline.stage_replicas=3-1 pipeline.microbatches=1 pipeline.window=4 \
+    model.layers=2 synthetic.samples=6 train.batch=6 train.steps=8 train.clip=0 \
+    synthetic.forward='90ms 10ms' synthetic.backward_input='90ms 10ms' synthetic.backward_weight='90ms 10ms'
+want 0 $? "samples split over ranks"
+measured=$(number span_seconds_measured)
+predicted=$(number span_seconds_predicted)
+echo "a step of split samples: measured $measured predicted $predicted s"
+if ! awk "BEGIN { exit !($predicted > 0.09 && $measured > 0.09 && $predicted < 1.1 * $measured && $predicted < 0.5) }"; then
+    echo "FAIL the prediction of a step with split samples"
+    failed=1
+fi
+
 rm -rf run
 nami 4 run deck.ini emu.fail_launch=20
 want 3 $? "a launch that fails"
