@@ -427,73 +427,6 @@ static nami_status check_sizes(const nami_schedule *s)
     return NAMI_OK;
 }
 
-/* The rings of a position: an update fills its slot, a reader must find what it has to read. */
-static nami_status check_rings(proof *c, nami_versions *v, const int *ring,
-                               int32_t *const *slot)
-{
-    const nami_list *l = &c->s->list[c->position];
-    for (c->index = 0; c->index < l->count; c->index++) {
-        nami_action a = c->a = l->item[c->index];
-        int number = nami_versions_see(v, a);
-        if (number < 0 && a.version != 0)
-            return object(c, "it neither reads nor makes weights");
-        if (number < 0)
-            continue;
-        if (a.version >= ring[a.stage])
-            return object(c, "the weights of stage %d have only %d slots", a.stage,
-                          ring[a.stage]);
-        if (a.kind == NAMI_UPDATE && a.version != number % ring[a.stage])
-            return object(c, "version %d lies in slot %d of %d", number,
-                          number % ring[a.stage], ring[a.stage]);
-        if (a.kind == NAMI_UPDATE) {
-            slot[a.stage][a.version] = number;
-        } else if (number > v->newest[a.stage]) {
-            nami_text why = {0};
-            nami_versions_explain(v, a, number, &why);
-            nami_status status = object(c, "%s", nami_text_get(&why));
-            nami_text_free(&why);
-            return status;
-        } else if (slot[a.stage][a.version] != number) {
-            return object(c, "it must read version %d, but slot %d holds version %d",
-                          number, a.version, slot[a.stage][a.version]);
-        }
-    }
-    return NAMI_OK;
-}
-
-/* Versions of the weights, in complete lists that are in range. */
-static nami_status check_versions(proof *c)
-{
-    if (!nami_versions_kept(c->s))
-        return NAMI_OK;
-    size_t stages = (size_t)c->p->stages, slots = 0;
-    int *ring = nami_alloc(NAMI_MEM_OTHER, stages * sizeof *ring);
-    nami_versions_count(c->s, ring);
-    for (size_t i = 0; i < stages; i++)
-        slots += (size_t)ring[i];
-    int32_t *all = nami_alloc(NAMI_MEM_OTHER, slots * sizeof *all);
-    int32_t **slot = nami_alloc(NAMI_MEM_OTHER, stages * sizeof *slot);
-    for (size_t i = 0; i < slots; i++)
-        all[i] = -1;
-    slots = 0;
-    for (size_t i = 0; i < stages; i++) {
-        slot[i] = &all[slots];
-        slot[i][0] = 0; /* what the drain left */
-        slots += (size_t)ring[i];
-    }
-    nami_versions v;
-    nami_status status = NAMI_OK;
-    nami_versions_open(&v, c->s);
-    for (c->position = 0; c->position < c->p->positions && status == NAMI_OK;
-         c->position++)
-        status = check_rings(c, &v, ring, slot);
-    nami_versions_close(&v);
-    nami_free(slot);
-    nami_free(all);
-    nami_free(ring);
-    return status;
-}
-
 nami_status nami_schedule_validate(const nami_schedule *s)
 {
     NAMI_TRY(check_sizes(s));
@@ -512,7 +445,7 @@ nami_status nami_schedule_validate(const nami_schedule *s)
     if (status == NAMI_OK)
         status = check_complete(&c);
     if (status == NAMI_OK)
-        status = check_versions(&c);
+        status = nami_versions_prove(s);
     nami_free(c.made);
     nami_free(c.added);
     nami_free(c.seen);

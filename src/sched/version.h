@@ -36,6 +36,10 @@ void nami_versions_count(const nami_schedule *s, int *ring);
  * Local. Status: NAMI_EPLAN when a version is read before it is made, or more are kept than an action can name. */
 nami_status nami_versions_assign(nami_schedule *s);
 
+/* Prove that each action of complete lists, which are in range, finds in its slot the version that it must read, and
+ * each update fills the slot of its version. Local. Status: NAMI_EPLAN naming position, entry and reason. */
+nami_status nami_versions_prove(const nami_schedule *s);
+
 /* "weights = 2bw: unit 6 is of update 3 and must read version 2, but only 1 update stands before it", appended to
  * `out`: why `a`, which must read `number`, cannot. Local. */
 void nami_versions_explain(const nami_versions *v, nami_action a, int number,
