@@ -97,10 +97,25 @@ static double bytes_of_handing(const nami_job *job, const nami_leg *held, int ra
     return bytes;
 }
 
+/* Each message of a window has a tag of its own; the executor says the same, but only when the leg begins. */
+static nami_status check_tags(const nami_job *job, const nami_leg *leg)
+{
+    enum { SUMS = 4 }; /* of a parameter, at most */
+    int64_t need =
+        nami_schedule_keys(&leg->layout.train) + (int64_t)SUMS * job->model->params;
+    if (!job->comm || need < nami_comm_tags(job->comm))
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "a window of %d steps needs up to %lld message tags; this MPI has "
+                     "%d: use a smaller pipeline.window",
+                     leg->layout.window, (long long)need, nami_comm_tags(job->comm));
+}
+
 /* Whether the switch from one leg to the next fits: the old executor goes before the new one comes. */
 static nami_status check_switch(const nami_job *job, const nami_leg *old)
 {
     char need[32], have[32];
+    NAMI_TRY(check_tags(job, old + 1));
     for (int r = 0; r < job->ranks; r++) {
         double before = bytes_of_handing(job, old, r, old);
         double after = bytes_of_handing(job, old + 1, r, old);

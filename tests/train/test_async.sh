@@ -48,30 +48,49 @@ want 0 $? "resumed"
 losses stopped >stopped.losses
 same whole.losses stopped.losses "losses after a stop"
 
-# killed: no less
-n=0
-while [ $n -lt "$kills" ]; do
-    seed=$(((seed * 1103515245 + 12345) % 2147483648))
-    # shellcheck disable=SC2086
-    $NAMI_LAUNCH -n 4 "$NAMI_PROGRAM" run deck.ini run.directory=cut $ashpipe >out 2>&1 </dev/null &
-    launcher=$!
-    began=$(grep -c '"event":"\(start\|restart\)"' cut/log.jsonl 2>/dev/null)
-    while kill -0 $launcher 2>/dev/null; do
-        [ "$(grep -c '"event":"\(start\|restart\)"' cut/log.jsonl 2>/dev/null)" != "$began" ] && break
-        sleep 0.01
+# last DIRECTORY: the last step of its log, 0 when there is none
+last() {
+    tail -n 6 "$1/log.jsonl" 2>/dev/null | sed -n 's/^{"event":"step","step":\([0-9]*\),.*/\1/p' | tail -n 1 | grep . || echo 0
+}
+
+# killed NAME ARGUMENT...: kill runs at random moments; what is left in the end is as if there had been none
+killed() {
+    name=$1 n=0
+    shift
+    set -- "$@" train.steps=$((100 * (kills + 1))) train.eval_every=50 checkpoint.every=9
+    run 4 "$name-whole" "$@"
+    want 0 $? "$name: never killed"
+    while [ $n -lt "$kills" ]; do
+        seed=$(((seed * 1103515245 + 12345) % 2147483648))
+        begin=$(last "$name")
+        $NAMI_LAUNCH -n 4 "$NAMI_PROGRAM" run deck.ini run.directory="$name" "$@" >out 2>&1 </dev/null &
+        launcher=$!
+        # the log is cut back at first
+        while kill -0 $launcher 2>/dev/null; do
+            now=$(last "$name")
+            [ "$now" != "$begin" ] && [ "$now" -ge $((begin + seed / 65536 % 60)) ] && break
+            sleep 0.01
+        done
+        # shellcheck disable=SC2046
+        kill -9 $(below $launcher | awk '$2 ~ /^nami/ { print $1 }') 2>/dev/null
+        wait $launcher 2>/dev/null
+        echo "kill $((n + 1)) after step $(last "$name")"
+        n=$((n + 1))
     done
-    sleep "$(awk -v s=$seed 'BEGIN { printf "%.3f", s % 997 / 997 * 0.3 }')"
-    # shellcheck disable=SC2046
-    kill -9 $(below $launcher | awk '$2 ~ /^nami/ { print $1 }') 2>/dev/null
-    wait $launcher 2>/dev/null
-    n=$((n + 1))
-done
+    run 4 "$name" "$@"
+    code=$?
+    [ $code = 76 ] || want 0 $code "$name: the rest after $kills kills"
+    losses "$name-whole" >"$name.whole"
+    losses "$name" >"$name.cut"
+    same "$name.whole" "$name.cut" "$name: losses after kills"
+}
+
+# AshPipe, and Switch Parallel: data parallel, then AshPipe, in one run
 # shellcheck disable=SC2086
-run 4 cut $ashpipe
-code=$?
-[ $code = 76 ] || want 0 $code "the rest after $kills kills"
-losses cut >cut.losses
-same whole.losses cut.losses "losses after kills"
+killed cut $ashpipe
+killed both pipeline.schedule=gpipe pipeline.replicas=4 pipeline.microbatches=4 switch.at=60 switch.schedule=ashpipe \
+    switch.stage_replicas=2-1-1 switch.microbatches=1 switch.stage_recompute=1-0-0
+grep -q '"event":"switch","step":60,.*"schedule":"ashpipe"' both-whole/log.jsonl || { echo "FAIL no switch"; failed=1; }
 
 # another layout with the same policy, then another policy, then a flush, in one directory
 run 3 other pipeline.schedule=pipedream train.steps=8

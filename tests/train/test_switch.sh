@@ -64,7 +64,7 @@ same expected legs "legs of the report"
 # killed around the switch: resumed in the layout of its step, and nothing is lost
 kills=${NAMI_KILLS:-3} seed=${NAMI_TEST_SEED:-$$} n=0
 echo "seed $seed, $kills kills"
-set -- pipeline.schedule=dapple pipeline.replicas=2 switch.at=20 switch.schedule=hanayo train.steps=40 train.eval_every=5 checkpoint.every=4
+set -- pipeline.schedule=dapple pipeline.replicas=2 switch.at=100 switch.schedule=hanayo train.steps=200 train.eval_every=50 checkpoint.every=9
 nami 2 run deck.ini run.directory=whole "$@"
 want 0 $? "never killed"
 losses whole >whole.losses
@@ -74,11 +74,11 @@ while [ $n -lt "$kills" ]; do
     # shellcheck disable=SC2086
     $NAMI_LAUNCH -n 2 "$NAMI_PROGRAM" run deck.ini run.directory=cut "$@" >out 2>&1 </dev/null &
     launcher=$!
-    until [ "$(grep -c '"event":"step"' cut/log.jsonl 2>/dev/null)" -ge $((17 + seed / 65536 % 4)) ] 2>/dev/null; do
+    until [ "$(grep -c '"event":"step"' cut/log.jsonl 2>/dev/null)" -ge $((91 + seed / 65536 % 20)) ] 2>/dev/null; do
         kill -0 $launcher 2>/dev/null || break
         sleep 0.01
     done
-    sleep "$(awk -v s=$seed 'BEGIN { printf "%.3f", s % 997 / 997 * 0.05 }')"
+    sleep "$(awk -v s=$seed 'BEGIN { printf "%.3f", s % 997 / 997 * 0.03 }')"
     # shellcheck disable=SC2046
     kill -9 $(below $launcher | awk '$2 ~ /^nami/ { print $1 }') 2>/dev/null
     wait $launcher 2>/dev/null
@@ -87,13 +87,13 @@ while [ $n -lt "$kills" ]; do
     [ $code = 76 ] || want 0 $code "resumed after a kill"
     losses cut >cut.losses
     same whole.losses cut.losses "losses after a kill"
-    [ "$(grep -c '"event":"switch","step":20,' cut/log.jsonl)" = 1 ] ||
-        grep -q '"event":"restart","step":20,.*"schedule":"hanayo"' cut/log.jsonl || { echo "FAIL no switch in the log"; failed=1; }
+    [ "$(grep -c '"event":"switch","step":100,' cut/log.jsonl)" = 1 ] ||
+        grep -q '"event":"restart","step":1[0-9][0-9],.*"schedule":"hanayo"' cut/log.jsonl || { echo "FAIL no switch in the log"; failed=1; }
     n=$((n + 1))
 done
-nami 2 run deck.ini run.directory=cut "$@" train.steps=44
+nami 2 run deck.ini run.directory=cut "$@" train.steps=204
 want 0 $? "resumed behind the switch"
-tail -n 8 cut/log.jsonl | grep -q '"event":"restart","step":40,.*"positions":2,.*"schedule":"hanayo"' ||
+tail -n 8 cut/log.jsonl | grep -q '"event":"restart","step":200,.*"positions":2,.*"schedule":"hanayo"' ||
     { echo "FAIL not in the layout behind the switch"; failed=1; }
 
 # a stop at the switch: the switch comes with the restart
