@@ -13,6 +13,20 @@ steps() {
     [ "$(losses "run-$name" | grep -c '^step')" = 3 ] || { echo "FAIL $name: not three steps"; failed=1; }
 }
 
+# fashion NAME: IDX files of 256 noisy 28x28 images of 9 classes, as a set
+fashion() {
+    printf '\0\0\010\003\0\0\001\0\0\0\0\034\0\0\0\034' >"$1-images"
+    printf '\0\0\010\001\0\0\001\0' >"$1-labels"
+    LC_ALL=C awk 'BEGIN {
+        for (i = 0; i < 256 * 784; i++)
+            printf "%c", 1 + int(120 * rand())
+    }' >>"$1-images"
+    LC_ALL=C awk 'BEGIN { for (i = 0; i < 256; i++) printf "%c", 1 + i % 9 }' >>"$1-labels"
+    "$NAMI_PROGRAM" import idx --classes 10 "$1-images" "$1-labels" "$1.h5" >import.out 2>&1 ||
+        { cat import.out; exit 1; }
+}
+fashion images
+
 for deck in "$NAMI_SOURCE"/input/*.ini; do
     name=$(basename "$deck" .ini)
     "$NAMI_PROGRAM" plan "$deck" >out 2>&1
@@ -29,6 +43,10 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
     kjv-ashpipe)
         steps "$deck" 4 switch.at=1
         grep -q '"event":"switch","step":1,' run-kjv-ashpipe/log.jsonl || { echo "FAIL $name does not switch"; failed=1; }
+        ;;
+    fashion-lenet)
+        nami 2 run "$deck" run.directory=run-lenet data.train=images.h5 data.valid=images.h5 train.steps=9
+        want 0 $? "$name runs for two epochs" "^epoch 2  step 8 "
         ;;
     wave-32)
         nami 8 run "$deck" run.directory=run-wave pipeline.positions=8 pipeline.microbatches=8 train.batch=8 \
