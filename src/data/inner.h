@@ -11,4 +11,7 @@ char *nami_import_spool(const char *output);
 /* The inputs' last name components, for the attribute "source"; freed with nami_free. Local. */
 char *nami_import_names(const nami_import *im);
 
+/* Import as nami_import_run, through a byte-pair encoding. Local. */
+nami_status nami_import_bpe(const nami_import *im);
+
 #endif
