@@ -20,6 +20,8 @@
     FAMILY(resnet50)                                                                   \
     FAMILY(resnet101)                                                                  \
     FAMILY(resnext50)                                                                  \
+    FAMILY(efficientnetv2)                                                             \
+    FAMILY(inception)                                                                  \
     FAMILY(densenet121)                                                                \
     FAMILY(mobilenetv2)                                                                \
     FAMILY(squeezenet)

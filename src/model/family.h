@@ -49,6 +49,7 @@ extern const nami_family nami_family_gpt;
 extern const nami_family nami_family_synthetic;
 extern const nami_family nami_family_alexnet, nami_family_chain,
     nami_family_densenet121;
+extern const nami_family nami_family_efficientnetv2, nami_family_inception;
 extern const nami_family nami_family_lenet, nami_family_mlp, nami_family_mobilenetv2;
 extern const nami_family nami_family_resnet18, nami_family_resnet20;
 extern const nami_family nami_family_resnet34, nami_family_resnet50;

@@ -171,6 +171,7 @@ static int build_pool(const nami_block_build *b, const nami_layer *l, int x)
     nami_node *n = window_node(b, &nami_op_pool, l);
     n->in[0] = x;
     n->whole[6] = l->max;
+    n->whole[7] = true; /* PyTorch's count_include_pad */
     return n->out = out;
 }
 
@@ -181,7 +182,7 @@ static int build_pair(const nami_block_build *b, const nami_op *op, const nami_l
     nami_node *n = nami_graph_node(b->graph, op);
     n->in[0] = x;
     n->in[1] = other;
-    n->real[0] = l->real;
+    n->real[0] = l->kind == NAMI_LAYER_ADD ? l->real * b->model->dropout : 0;
     n->key = nami_hash_name(l->name);
     return n->out = out;
 }

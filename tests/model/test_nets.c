@@ -59,6 +59,8 @@ static const struct {
     {"resnet101", 224, 3, 1000, 0, false, 44549160, 35},
     {"resnext50", 224, 3, 1000, 0, false, 25028904, 18},
     {"densenet121", 224, 3, 1000, 0, false, 7978856, 63},
+    {"efficientnetv2", 384, 3, 1000, 0, false, 21458488, 42},
+    {"inception", 299, 3, 1000, 0, false, 23834568, 15},
     {"mobilenetv2", 224, 3, 1000, 0, false, 3504872, 19},
     {"squeezenet", 224, 3, 1000, 0, false, 1235496, 10},
 };
@@ -87,13 +89,16 @@ static void test_work(void **state)
     (void)state;
     static const struct {
         const char *name;
+        int64_t size;
         double giga; /* multiply-adds */
-    } work[] = {{"resnet18", 1.814},    {"resnet50", 4.089},     {"vgg16", 15.47},
-                {"alexnet", 0.714},     {"mobilenetv2", 0.3008}, {"squeezenet", 0.349},
-                {"densenet121", 2.834}, {"resnext50", 4.230}};
+    } work[] = {{"resnet18", 224, 1.814},     {"resnet50", 224, 4.089},
+                {"vgg16", 224, 15.47},        {"alexnet", 224, 0.714},
+                {"mobilenetv2", 224, 0.3008}, {"squeezenet", 224, 0.349},
+                {"densenet121", 224, 2.834},  {"resnext50", 224, 4.230},
+                {"inception", 299, 5.713},    {"efficientnetv2", 384, 8.366}};
     for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
         nami_model *m;
-        const nami_model_options o = options_of(work[i].name, 224, 3, 1000);
+        const nami_model_options o = options_of(work[i].name, work[i].size, 3, 1000);
         double sum = 0;
         assert_ok(nami_model_new(&o, 0, &m));
         for (int b = 0; b < m->blocks; b++)
