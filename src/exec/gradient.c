@@ -53,7 +53,8 @@ static void combine(nami_exec *e, int local)
                          .count = e->share.stage[local].sum_count,
                          .a = sum_at(e, local, s->depth - 2),
                          .b = sum_at(e, local, s->depth - 1)};
-    nami_backend_launch(e->config.backend, NAMI_LANE_COMPUTE, s->add, &a);
+    if (a.count > 0) /* a stage may have no parameters */
+        nami_backend_launch(e->config.backend, NAMI_LANE_COMPUTE, s->add, &a);
     s->weight[s->depth - 2] += s->weight[s->depth - 1];
     s->depth--;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_images.c - a small image model with batch norm: the same bits on every layout, running statistics included. */
 #define TINY_TIME 1 /* one class a sample */
+#include "model/family.h"
 #include "tiny.h"
 
 #include <math.h>
