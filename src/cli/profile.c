@@ -46,6 +46,17 @@ static void print_chain(const nami_chain *c)
     print_link("across", &c->across, "all ranks are on one node");
 }
 
+/* A plan does not know of weights that blocks share. */
+static void warn_shared(const nami_model *m)
+{
+    for (int i = 0; i < m->params; i++)
+        if (m->param[i].uses > 1)
+            nami_log(NAMI_WARNING,
+                     "%s is shared by blocks: a plan that cuts between them cannot be "
+                     "trained without a flush; use model.tied = no",
+                     m->param[i].name);
+}
+
 /* Written whole or not at all. */
 static nami_status write_file(const char *path, const nami_text *text)
 {
@@ -100,6 +111,8 @@ static nami_status measure(nami_comm *c, const nami_profile_flags *f,
         status = nami_measure_links(c, typical(&chain), r->repeats, &chain);
     if (status == NAMI_OK && nami_comm_rank(c) == 0)
         status = tell(f, s, nami_comm_size(c), &chain);
+    if (status == NAMI_OK && nami_comm_rank(c) == 0)
+        warn_shared(r->model);
     nami_chain_free(&chain);
     return nami_agree(c, status);
 }

@@ -30,6 +30,7 @@ done
 
 nami 1 profile deck.ini --samples 5 --repeats 1 --warm 0 --output one.csv
 want 0 $? "one rank" 'inside     not measured: no two ranks share a node'
+want 0 0 "a shared weight is told" 'shared by blocks: a plan that cuts between them'
 grep -q '^link' one.csv && { echo "FAIL a link of one rank"; failed=1; }
 nami 1 plan deck.ini plan.method=ashpipe plan.profile=one.csv --ranks 2
 want 2 $? "a missing link is asked for" 'the profile has no link inside a node; give plan.bandwidth'
