@@ -162,8 +162,8 @@ static void plain_update(plain *o, int64_t step, double norm)
         nami_optim_place(&o->optim, o->state[i], (size_t)o->count[i] * sizeof(float),
                          &item);
         assert_ok(nami_optim_prepare(&o->optim, o->backend, NAMI_F32, o->count[i], &k));
-        nami_optim_update(&o->optim, o->backend, 0, &k, NAMI_F32, &item, 1e-2, clip,
-                          step);
+        nami_optim_update(&o->optim, o->backend, 0, &k, NAMI_F32, &item,
+                          tiny_rate(step), clip, step);
     }
 }
 

@@ -203,6 +203,12 @@ static nami_status (*tiny_source)(void *, int64_t, int64_t, int64_t, int32_t *,
                                   int32_t *) = tiny_read;
 static nami_status tiny_fails; /* how the last window ends; NAMI_OK: all train */
 
+/* Learning rate of a step. */
+static inline double tiny_rate(int64_t step)
+{
+    return 1e-2 * (1 - 0.03 * (double)step);
+}
+
 /* Steps from `*i` on in one go: those of a window, as many as are left. */
 static inline void tiny_steps(nami_exec *e, const tiny_problem *p, const tiny_way *w,
                               const nami_exec_source *source, tiny_outcome *out, int *i)
@@ -212,7 +218,7 @@ static inline void tiny_steps(nami_exec *e, const tiny_problem *p, const tiny_wa
     int most = w->window > 0 ? w->window : 1;
     int count = p->steps - *i < most ? p->steps - *i : most;
     for (int k = 0; k < count; k++)
-        rate[k] = 1e-2 * (1 - 0.03 * (*i + k));
+        rate[k] = tiny_rate(*i + k);
     nami_status status = nami_exec_window(e, *i, count, rate, source, r);
     assert_int_equal(status, *i + count == p->steps ? tiny_fails : NAMI_OK);
     nami_fail_clear();
