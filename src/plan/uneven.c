@@ -11,7 +11,8 @@
  * ranks behind it modulo the ranks of a node, when the same of all ranks, the anchor, is given. Small problems keep
  * fewest(t, a) for each remainder and for how the first of the t stages lies, and try each anchor; larger ones only the
  * anchor of all ranks, or not the remainders. Beside that the programme runs as if all links were of the better class
- * (the bound), of the worse, and with stages of whole nodes; the best plan counts, improved by single steps.
+ * (the bound), of the worse, and with stages of whole nodes; the best plan counts, improved by single steps. Above 512
+ * blocks only the bound and whole nodes are sought.
  */
 #include "plan/uneven.h"
 
@@ -47,6 +48,7 @@ typedef struct search {
     int *least
         [2]; /* [blocks][blocks+1] replicas by time, without and with recomputation */
     choice *at;     /* [stages + 1][blocks + 1][slots] */
+    int *reach;     /* [blocks] end of the longest span from a block */
     int *best;      /* [blocks + 1][slots] least ranks of all layers so far */
     bool *fresh[2]; /* [blocks + 1][slots] whether a layer was better than all before */
     nami_part *found; /* [stages] of the last feasible time */
@@ -93,6 +95,7 @@ static void open_search(search *s, const nami_uneven_request *r)
         s->fresh[i] = nami_calloc(NAMI_MEM_OTHER, (n + 1) * most, sizeof(bool));
     }
     s->at = nami_calloc(NAMI_MEM_OTHER, (stages + 1) * (n + 1) * most, sizeof *s->at);
+    s->reach = nami_calloc(NAMI_MEM_OTHER, n, sizeof *s->reach);
     s->best = nami_calloc(NAMI_MEM_OTHER, (n + 1) * most, sizeof *s->best);
     s->found = nami_calloc(NAMI_MEM_OTHER, stages, sizeof *s->found);
 }
@@ -104,6 +107,7 @@ static void close_search(search *s)
         nami_free(s->fresh[i]);
     }
     nami_free(s->at);
+    nami_free(s->reach);
     nami_free(s->best);
     nami_free(s->found);
     nami_uneven_model_free(&s->m);
@@ -135,16 +139,28 @@ static int least_of(const search *s, nami_uneven_stage *t, int low)
     return s->none;
 }
 
-/* The least replicas of every span by time alone. */
+/* Whether blocks a..b-1 need several ranks, whose sum takes too long: then longer spans do, too. */
+static bool too_long(const search *s, int a, int b)
+{
+    const double *parameter = s->m.sums.parameter;
+    return nami_uneven_work(&s->m, a, b, s->limit) > 1 &&
+           (parameter[b] - parameter[a]) / s->m.best.reduce > s->limit;
+}
+
+/* The least replicas of every span by time alone, as far as there are any. */
 static void fill_least(search *s)
 {
     int n = s->m.blocks;
-    for (int a = 0; a < n; a++)
-        for (int b = a + 1; b <= n; b++)
+    for (int a = 0; a < n; a++) {
+        s->reach[a] = a;
+        for (int b = a + 1; b <= n && !too_long(s, a, b); b++)
             for (int again = 0; again < (isinf(s->m.r->memory) ? 1 : 2); again++) {
                 nami_uneven_stage t = {.first = a, .last = b, .again = again};
-                s->least[again][(int64_t)a * (n + 1) + b] = least_of(s, &t, 1);
+                int least = least_of(s, &t, 1);
+                s->least[again][(int64_t)a * (n + 1) + b] = least;
+                s->reach[a] = least < s->none ? b : s->reach[a];
             }
+    }
 }
 
 /* The least replicas that keep time and memory. */
@@ -220,7 +236,7 @@ static void go_on(search *s, int t, int a)
     bool may_again = !isinf(s->m.r->memory) && t > 1;
     for (int k = 0; k < s->slots; k++)
         at(s, t, a, k)->ranks = s->none;
-    for (int b = a + 1; b <= s->m.blocks; b++)
+    for (int b = a + 1; b <= s->reach[a]; b++)
         for (int k = 0; k < s->slots; k++) {
             int after = at(s, t - 1, b, k)->ranks;
             if (!s->fresh[(t - 1) % 2][index_of(s, b, k)] ||
@@ -369,7 +385,8 @@ static double found_seconds(search *s)
  * fits. */
 static bool bisect(search *s, double low, nami_partition *out, double *bound)
 {
-    double exact = s->m.blocks <= 256 ? 1e-12 : 1e-4;
+    bool small = s->m.blocks <= 256, bounds = s->slots == 1 && s->unit == 1;
+    double exact = small ? 1e-12 : bounds && s->m.view == NAMI_LINKS_BEST ? 1e-4 : 1e-3;
     double high = s->slots > 1 ? out->seconds : INFINITY; /* slots: links are real */
     if (s->slots == 1) {
         if (!feasible(s, 1e300))
@@ -404,8 +421,10 @@ static bool solve(search *s, nami_partition *out)
         return false;
     if (s->m.alike)
         return true;
+    bool quick = s->m.blocks <= 512; /* else whole nodes alone */
     s->m.view = NAMI_LINKS_WORST;
-    (void)bisect(s, out->bound, out, &unused);
+    if (quick)
+        (void)bisect(s, out->bound, out, &unused);
     s->m.view = NAMI_LINKS_REAL;
     s->unit = s->m.r->ranks_per_node;
     if (s->unit > 1)
@@ -415,7 +434,8 @@ static bool solve(search *s, nami_partition *out)
     s->node = s->m.r->ranks_per_node;
     s->kept = keeps_remainders(&s->m) ? s->node : 1;
     s->slots = LIES * s->kept;
-    (void)bisect(s, out->bound, out, tries_anchors(&s->m) ? &out->bound : &unused);
+    if (quick)
+        (void)bisect(s, out->bound, out, tries_anchors(&s->m) ? &out->bound : &unused);
     return true;
 }
 

@@ -173,7 +173,15 @@ static bool within(const nami_uneven_model *m, const nami_uneven_stage *s, load 
     double work = forward_seconds(m, s, w.share) + w.share * span(m->sums.backward, s);
     if (work > limit * (1 + 1e-12)) /* sums of sums are rounded otherwise */
         return false;
-    double latency = links_of(m, s).link[NAMI_UNEVEN_SUM]->latency;
+    const nami_chain_block *first = &m->r->chain->block[s->first];
+    const nami_chain_block *last = &m->r->chain->block[s->last - 1];
+    const nami_chain_link *link = links_of(m, s).link[NAMI_UNEVEN_SUM];
+    double latency = link->latency;
+    double forward = forward_seconds(m, s, w.share);
+    double late = work + sum_rate(link, w.replicas) * first->parameter;
+    double early = forward + w.share * (last->input + last->weight) + sums;
+    if (fmax(late, early) > limit * (1 + 1e-12)) /* two of the ways to the end */
+        return false;
     if ((work + sums + 2 * latency) * (1 + 1e-12) <= limit)
         return true;
     return chain_seconds(m, s, w) <= limit;
