@@ -26,7 +26,7 @@ static int stem(nami_net *n, bool small)
 
 static int dense_layer(nami_net *n, int x, int part, int i)
 {
-    char prefix[48], name[NAMI_NET_NAME];
+    char prefix[64], name[NAMI_NET_NAME];
     (void)snprintf(prefix, sizeof prefix, "features.denseblock%d.denselayer%d", part,
                    i);
     int y = nami_net_batch_norm(n, x, nami_net_name(name, prefix, "norm1"), true);
