@@ -39,6 +39,7 @@ extern const nami_command nami_cli_manual;
 extern const nami_command nami_cli_simulate, nami_cli_verify; /* simulate.c, verify.c */
 extern const nami_command nami_cli_profile;                   /* profile.c */
 extern const nami_command nami_cli_import, nami_cli_baseline; /* import.c, baseline.c */
+extern const nami_command nami_cli_export;                    /* export.c */
 
 /* All commands in the order of `nami --help`; NULL ends. */
 extern const nami_command *const nami_cli_commands[];

@@ -10,9 +10,19 @@
 
 /* In the order of `nami --help`. */
 const nami_command *const nami_cli_commands[] = {
-    &nami_cli_run,      &nami_cli_plan,   &nami_cli_profile,  &nami_cli_compare,
-    &nami_cli_generate, &nami_cli_import, &nami_cli_baseline, &nami_cli_simulate,
-    &nami_cli_verify,   &nami_cli_info,   &nami_cli_manual,   NULL,
+    &nami_cli_run,
+    &nami_cli_plan,
+    &nami_cli_profile,
+    &nami_cli_compare,
+    &nami_cli_generate,
+    &nami_cli_import,
+    &nami_cli_export,
+    &nami_cli_baseline,
+    &nami_cli_simulate,
+    &nami_cli_verify,
+    &nami_cli_info,
+    &nami_cli_manual,
+    NULL,
 };
 
 static const nami_command *find_command(const char *name)

@@ -98,7 +98,9 @@ static const nami_option train_rows[] = {
      .offset = offsetof(nami_train_options, init),
      .fallback = "",
      .help = "Checkpoint whose parameters replace the initial ones; its "
-             "optimiser state and step are not used."},
+             "optimiser state and step are not used. Or a file of weights: "
+             "safetensors, NAME.index.json of several, or what torch.save "
+             "made of a state_dict."},
     {.section = "train",
      .key = "eval_every",
      .kind = NAMI_OPTION_INT,

@@ -128,7 +128,7 @@ static nami_status load(nami_run *run)
     if (run->parent[0])
         return nami_job_load(&run->job, run->parent, false);
     if (init[0])
-        return nami_job_load(&run->job, init, true);
+        return nami_job_init(&run->job, init);
     return NAMI_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "deck/deck.h"
+#include "exchange/exchange.h"
 
 /* The whole catalogue, `states` arrays a parameter, one a statistic. When saving, each array comes from its owner alone. */
 static nami_ckpt_item *make_items(nami_job *job, int states, bool save, int *items)
@@ -53,6 +54,30 @@ nami_status nami_job_load(nami_job *job, const char *path, bool parameters_only)
     nami_ckpt_item *item = make_items(job, states, false, &items);
     nami_status status = nami_ckpt_load(job->comm, path, item, items);
     nami_free(item);
+    if (status == NAMI_OK)
+        nami_exec_refresh(job->exec);
+    return status;
+}
+
+/* Rank 0 says what kind of file it is: all must go the same way. */
+static bool is_foreign(nami_comm *c, const char *path)
+{
+    int foreign = nami_comm_rank(c) == 0 && nami_exchange_is(path);
+    nami_comm_broadcast(c, &foreign, sizeof foreign, 0);
+    return foreign;
+}
+
+nami_status nami_job_init(nami_job *job, const char *path)
+{
+    if (!is_foreign(job->comm, path))
+        return nami_job_load(job, path, true);
+    int params = job->model->params;
+    bool owner;
+    float **data = nami_calloc(NAMI_MEM_OTHER, (size_t)params + 1, sizeof *data);
+    for (int p = 0; p < params; p++)
+        data[p] = nami_exec_array(job->exec, p, 0, &owner);
+    nami_status status = nami_exchange_load(job->comm, path, job->model, data);
+    nami_free(data);
     if (status == NAMI_OK)
         nami_exec_refresh(job->exec);
     return status;

@@ -13,6 +13,10 @@ nami_status nami_job_save(nami_job *job, const char *directory,
  * Collective. Status: NAMI_ERESTART when an array is missing or has another shape. */
 nami_status nami_job_load(nami_job *job, const char *path, bool parameters_only);
 
+/* Parameters alone, from a checkpoint or from a file of weights (exchange/). Collective. Status: NAMI_ERESTART,
+ * NAMI_EINPUT, agreed. */
+nami_status nami_job_init(nami_job *job, const char *path);
+
 /* Whether a run with settings `s` may go on from `state` of the checkpoint at `path`: the same model, seed and
  * optimiser, and steps left. Local. Status: NAMI_ERESTART with the key and both values; NAMI_NOTHING. */
 nami_status nami_state_check(const nami_ckpt_state *state, const char *path,

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* test_read.c - files that PyTorch made: the bits it had; and what must be refused of whole files. */
+#include "nami_test.h"
+
+#include <unistd.h>
+
+#include "exchange/exchange.h"
+#include "numbers.h"
+
+static nami_model_options small(bool tied, bool bias)
+{
+    return (nami_model_options){.layers = 2,
+                                .width = 12,
+                                .heads = 3,
+                                .context = 13,
+                                .vocabulary = 37,
+                                .tied = tied,
+                                .bias = bias};
+}
+
+static float **make_arrays(const nami_model *m)
+{
+    float **data = nami_calloc(NAMI_MEM_OTHER, (size_t)m->params, sizeof *data);
+    for (int p = 0; p < m->params; p++) {
+        size_t count = (size_t)nami_shape_count(&m->param[p].shape);
+        data[p] = nami_alloc(NAMI_MEM_OTHER, count * sizeof **data);
+        memset(data[p], 0xff, count * sizeof **data);
+    }
+    return data;
+}
+
+static void free_arrays(const nami_model *m, float **data)
+{
+    for (int p = 0; p < m->params; p++)
+        nami_free(data[p]);
+    nami_free(data);
+}
+
+/* The formula of reference.py, in the order of its parameters, which is the model's. */
+static void check_values(const nami_model *m, float **data)
+{
+    for (int p = 0; p < m->params; p++)
+        for (int64_t e = 0; e < nami_shape_count(&m->param[p].shape); e++) {
+            double u = numbers_uniform((uint64_t)p, (uint64_t)e);
+            float expected = (float)(m->param[p].init == NAMI_INIT_ONE ? 1 + u / 2 : u);
+            if (memcmp(&expected, &data[p][e], sizeof expected) != 0)
+                fail_msg("%s[%lld] is %g, expected %g", m->param[p].name, (long long)e,
+                         (double)data[p][e], (double)expected);
+        }
+}
+
+static nami_status load(const char *name, const nami_model_options *o, bool check)
+{
+    char path[512];
+    nami_model *m;
+    assert_ok(nami_model_new(o, 0, &m));
+    float **data = make_arrays(m);
+    nami_status status =
+        nami_exchange_load(NULL, nami_test_source(path, name), m, data);
+    if (status == NAMI_OK && check)
+        check_values(m, data);
+    free_arrays(m, data);
+    nami_model_free(m);
+    return status;
+}
+
+static void test_formats(void **state)
+{
+    static const char *const name[] = {
+        "tests/data/weights-huggingface.safetensors",
+        "tests/data/weights-nanogpt.safetensors.index.json",
+        "tests/data/weights-zip.pt", "tests/data/weights-legacy.pt"};
+    (void)state;
+    const nami_model_options o = small(true, true);
+    for (int i = 0; i < 4; i++) {
+        char path[512];
+        assert_true(nami_exchange_is(nami_test_source(path, name[i])));
+        assert_ok(load(name[i], &o, true));
+    }
+}
+
+/* What does not fit is refused by name. */
+static void test_misfits(void **state)
+{
+    const char *hub = "tests/data/weights-huggingface.safetensors",
+               *own = "tests/data/weights-nanogpt.safetensors.index.json";
+    nami_model_options o = small(false, true);
+    (void)state;
+    assert_fails(load(hub, &o, false), NAMI_EINPUT, "lm_head.weight of the model is");
+    assert_ok(load(own, &o, false)); /* its head becomes one of its own */
+    o = small(true, false);
+    assert_fails(load(hub, &o, false), NAMI_EINPUT, "has no parameter of this name");
+    o = small(true, true);
+    o.layers = 3;
+    assert_fails(load(hub, &o, false), NAMI_EINPUT, "h.2.ln_1.weight of the model is");
+    o.layers = 2;
+    o.vocabulary = 38;
+    assert_fails(load(hub, &o, false), NAMI_EINPUT, "wte.weight is [37,12]");
+    o.vocabulary = 37;
+    o.context = 14;
+    assert_fails(load(hub, &o, false), NAMI_EINPUT, "wpe.weight is [13,12]");
+    o.context = 13;
+    assert_fails(load("tests/data/weights-types.safetensors", &o, false), NAMI_EINPUT,
+                 "has no parameter of this name");
+    assert_fails(load("tests/data/no-such.pt", &o, false), NAMI_EINPUT, "no-such.pt");
+    assert_fails(load("tests/nami_test.h", &o, false), NAMI_EINPUT, "nami_test.h");
+    assert_fails(load("tests", &o, false), NAMI_EINPUT, "no regular file");
+}
+
+static const nami_exchange_array *find(const nami_exchange *x, const char *name)
+{
+    int count;
+    const nami_exchange_array *a = nami_exchange_arrays(x, &count);
+    for (int i = 0; i < count; i++)
+        if (!strcmp(a[i].name, name))
+            return &a[i];
+    fail_msg("no array %s", name);
+    return NULL;
+}
+
+/* Each array of a narrow or wide type is what PyTorch's .float() makes of it. */
+static void test_types(void **state)
+{
+    static const char *const name[] = {"half", "brain", "double", "scalar", "empty"};
+    static const int64_t count[] = {1716, 50, 50, 1, 0};
+    char path[512], wide[64];
+    float a[2048], b[2048];
+    nami_exchange *x;
+    (void)state;
+    assert_ok(nami_exchange_open(
+        nami_test_source(path, "tests/data/weights-types.safetensors"), &x));
+    for (int i = 0; i < 5; i++) {
+        snprintf(wide, sizeof wide, "%s.float", name[i]);
+        const nami_exchange_array *p = find(x, name[i]), *q = find(x, wide);
+        int64_t n = 1;
+        for (int k = 0; k < p->rank; k++)
+            n *= p->dim[k];
+        assert_int_equal(n, count[i]);
+        memset(a, 0x11, sizeof a);
+        memset(b, 0x22, sizeof b);
+        assert_ok(nami_exchange_read(x, p, a));
+        assert_ok(nami_exchange_read(x, q, b));
+        assert_memory_equal(a, b, (size_t)n * sizeof *a);
+    }
+    nami_exchange_close(x);
+}
+
+/* What the writer writes, the reader reads: all bits as f32, rounded as bf16. */
+static void test_write(void **state)
+{
+    char path[512];
+    float in[1000], out[1000];
+    const nami_shape shape = nami_shape_of(4, 5, 50, 0), none = {.rank = 0};
+    nami_exchange_writer *w;
+    nami_exchange *x;
+    (void)state;
+    nami_test_path(path, "written.safetensors");
+    for (int i = 0; i < 1000; i++)
+        in[i] = (float)numbers_uniform(1, (uint64_t)i);
+    for (int bf16 = 0; bf16 < 2; bf16++) {
+        assert_ok(nami_exchange_create(
+            path, bf16 ? NAMI_EXCHANGE_BF16 : NAMI_EXCHANGE_F32, &w));
+        nami_exchange_declare(w, "cube \"x\"", &shape);
+        nami_exchange_declare(w, "one", &none);
+        assert_ok(nami_exchange_write(w, 1000, in));
+        assert_ok(nami_exchange_write(w, 1, in + 7));
+        assert_ok(nami_exchange_finish(w, NAMI_OK));
+        assert_ok(nami_exchange_open(path, &x));
+        assert_ok(nami_exchange_read(x, find(x, "cube \"x\""), out));
+        for (int i = 0; i < 1000; i++)
+            assert_true(out[i] ==
+                        (bf16 ? nami_bf16_to_f32(nami_f32_to_bf16(in[i])) : in[i]));
+        assert_ok(nami_exchange_read(x, find(x, "one"), out));
+        assert_true(find(x, "one")->rank == 0 && (bf16 || out[0] == in[7]));
+        nami_exchange_close(x);
+    }
+    assert_ok(nami_exchange_create(path, NAMI_EXCHANGE_F32, &w));
+    assert_status(nami_exchange_finish(w, NAMI_EENV), NAMI_EENV);
+    assert_ok(nami_exchange_open(path, &x)); /* the old one is still there */
+    nami_exchange_close(x);
+    assert_status(nami_exchange_create("/no/such/place", NAMI_EXCHANGE_F32, &w),
+                  NAMI_EENV);
+}
+
+int main(void)
+{
+    const struct CMUnitTest test[] = {
+        cmocka_unit_test(test_formats),
+        cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_types),
+        cmocka_unit_test(test_write),
+    };
+    return cmocka_run_group_tests(test, NULL, nami_test_balance);
+}

@@ -1,0 +1,47 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# test_runs.sh - nami export writes what was trained, and runs start from it on any number of ranks with the same bits.
+. "$NAMI_SOURCE/tests/train/lib.sh"
+deck 3
+nami 2 run deck.ini pipeline.positions=2
+want 0 $? "3 steps"
+nami 1 export run/checkpoints/step-00000003.h5 a.safetensors
+want 0 $? "export" "a.safetensors: .* arrays of family gpt"
+nami 1 export run/checkpoints/step-00000003.h5 own.safetensors --layout nanogpt
+want 0 $? "export in nanoGPT's layout"
+cmp -s a.safetensors own.safetensors && { echo "FAIL both layouts are the same"; failed=1; }
+nami 1 export run/checkpoints/step-00000003.h5 half.safetensors --dtype bf16
+want 0 $? "export as bf16"
+[ "$(wc -c <half.safetensors)" -lt "$(($(wc -c <a.safetensors) * 6 / 10))" ] || { ls -l; echo "FAIL bf16 is not short"; failed=1; }
+
+# again DIRECTORY RANKS POSITIONS INIT: one step that changes nothing, exported
+again() {
+    replicas=1
+    [ "$2" = "$3" ] || replicas=2
+    nami "$2" run deck.ini pipeline.positions="$3" pipeline.replicas=$replicas run.directory="$1" train.init="$4" train.steps=1 train.lr=0 \
+        train.min_lr=0 train.decay=0
+    want 0 $? "$2 ranks, $3 positions from $4"
+    nami 1 export "$1/checkpoints/step-00000001.h5" "$1.safetensors"
+    same "$1.safetensors" a.safetensors "parameters of $1"
+}
+again checkpoint 1 1 run/checkpoints/step-00000003.h5
+again one 1 1 a.safetensors
+again four 4 2 own.safetensors
+again three 3 3 a.safetensors
+
+# what does not fit, and what is damaged, ends the run with one sentence on any number of ranks
+nami 2 run deck.ini pipeline.positions=2 run.directory=x1 train.init=a.safetensors model.layers=4
+want 2 $? "a missing layer" "parameter transformer.h.3.ln_1.weight of the model is missing"
+nami 2 run deck.ini pipeline.positions=2 run.directory=x2 train.init=a.safetensors model.layers=2
+want 2 $? "a layer too many" "the model has no parameter of this name"
+head -c 5000 a.safetensors >cut.safetensors
+nami 3 run deck.ini pipeline.positions=3 run.directory=x3 train.init=cut.safetensors
+want 2 $? "half a file" "cut.safetensors"
+nami 2 run deck.ini pipeline.positions=2 run.directory=x4 train.init=none.pt
+want 2 $? "no file" "none.pt cannot be opened"
+nami 1 export a.safetensors b.safetensors
+want 6 $? "export of something else than a checkpoint" "a.safetensors"
+nami 1 export run/checkpoints/step-00000003.h5 no/such/b.safetensors
+want 3 $? "export to nowhere" "cannot be written"
+[ ! -e b.safetensors ] || { echo "FAIL b.safetensors was written"; failed=1; }
+exit $failed
