@@ -58,6 +58,10 @@ nami_status nami_index_open(nami_exchange *x, const char *path);
 void nami_exchange_widen(nami_exchange_kind kind, int64_t count, const void *in,
                          float *out);
 
+/* Whether a parameter may be missing because skips are padded with zeros, and its value then [its shape]. Local. */
+bool nami_exchange_padded(const char *family, const char *name);
+void nami_exchange_pad(const nami_param *param, float *data);
+
 /* --- JSON --- */
 
 /* A position in a text; the first mistake is kept, and later calls do nothing. */

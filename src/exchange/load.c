@@ -3,7 +3,7 @@
  *
  * gpt: nanoGPT's names, which are Hugging Face's with "transformer." in front (optional there); their four matrices are
  * [in,out] in Hugging Face's files (Conv1D) and [out,in] in nanoGPT's, which the shape of c_attn tells. Image models:
- * torchvision's names, as they are.
+ * torchvision's names, as they are; of resnet20 also those of the published net, whose skips are padded.
  */
 #include <string.h>
 
@@ -50,8 +50,11 @@ static bool is_none(bool gpt, const char *name)
 }
 
 /* nami's name of an array; freed with nami_free. */
-static char *own_name(bool gpt, const char *name)
+static char *own_name(const char *family, const char *name)
 {
+    const bool gpt = !strcmp(family, "gpt");
+    if (!strcmp(family, "resnet20") && starts_with(name, "linear."))
+        return nami_strf("fc.%s", name + strlen("linear."));
     if (gpt && !starts_with(name, "transformer.") && !starts_with(name, "lm_head."))
         return nami_strf("transformer.%s", name);
     return nami_strdup(name);
@@ -63,7 +66,8 @@ typedef struct matching {
     nami_exchange *file;
     const char *path;
     bool gpt, tied, turned; /* turned: its matrices are [in,out] */
-    int *array;             /* [params] of the file, -1: none yet */
+    bool padded;            /* skips without projections */
+    int *array;             /* [params] of the file, -1: none */
     int head;               /* array of a tied head, -1: none */
 } matching;
 
@@ -80,7 +84,7 @@ static nami_status match_array(matching *k, int i)
     const char *name = strip(k->file->array[i].name);
     if (is_none(k->gpt, name))
         return NAMI_OK;
-    char *own = own_name(k->gpt, name);
+    char *own = own_name(k->model->family->name, name);
     const int p = find(k->model, own);
     const bool head = k->gpt && k->tied && !strcmp(own, "lm_head.weight");
     nami_status status = NAMI_OK;
@@ -97,14 +101,31 @@ static nami_status match_array(matching *k, int i)
     return status;
 }
 
+static bool has_no_projection(const matching *k)
+{
+    for (int p = 0; p < k->model->params; p++)
+        if (k->array[p] >= 0 &&
+            nami_exchange_padded(k->model->family->name, k->model->param[p].name))
+            return false;
+    return true;
+}
+
+/* Whether parameter p takes the place of zeros. */
+static bool is_pad(const matching *k, int p)
+{
+    return k->padded && k->array[p] < 0 &&
+           nami_exchange_padded(k->model->family->name, k->model->param[p].name);
+}
+
 static nami_status match_names(matching *k)
 {
     for (int p = 0; p < k->model->params; p++)
         k->array[p] = -1;
     for (int i = 0; i < k->file->arrays; i++)
         NAMI_TRY(match_array(k, i));
+    k->padded = has_no_projection(k);
     for (int p = 0; p < k->model->params; p++)
-        if (k->array[p] < 0)
+        if (k->array[p] < 0 && !is_pad(k, p))
             return nami_fail(NAMI_EINPUT, "%s: parameter %s of the model is missing",
                              k->path, k->model->param[p].name);
     return NAMI_OK;
@@ -168,6 +189,8 @@ static nami_status wrong_shape(const matching *k, const nami_exchange_array *a,
 static nami_status check_shapes(const matching *k)
 {
     for (int p = 0; p < k->model->params; p++) {
+        if (is_pad(k, p))
+            continue;
         nami_exchange_array a = array_for(k, p);
         if (!same_shape(&a, &k->model->param[p].shape))
             return wrong_shape(k, &a, &k->model->param[p]);
@@ -204,6 +227,11 @@ static nami_status check_head(const matching *k)
 static nami_status read_all(const matching *k, float *const *data)
 {
     for (int p = 0; p < k->model->params; p++) {
+        if (is_pad(k, p)) {
+            if (data[p])
+                nami_exchange_pad(&k->model->param[p], data[p]);
+            continue;
+        }
         nami_exchange_array a = array_for(k, p);
         if (data[p])
             NAMI_TRY(nami_exchange_read(k->file, &a, data[p]));

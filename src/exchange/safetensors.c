@@ -111,10 +111,9 @@ static nami_status add(nami_exchange *x, entry *e, nami_extent buffer)
     const nami_exchange_file *p = &x->part[x->parts - 1];
     int64_t count = 0, bits = 0;
     nami_status status = nami_exchange_dense(p, &e->array, &count);
-    if (status == NAMI_OK &&
-        (e->begin > e->end || e->end > buffer.bytes ||
-         __builtin_mul_overflow(count, e->array.type->bits, &bits) || bits % 8 ||
-         e->end - e->begin != bits / 8))
+    const bool fits = !__builtin_mul_overflow(count, e->array.type->bits, &bits);
+    if (status == NAMI_OK && (!fits || bits % 8 || e->begin > e->end ||
+                              e->end > buffer.bytes || e->end - e->begin != bits / 8))
         status = nami_fail(
             NAMI_EINPUT,
             "%s: array %s: data_offsets are %lld and %lld, and its shape and type "

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "exchange/exchange.h"
+#include "model/family.h"
 #include "numbers.h"
 
 static nami_model_options small(bool tied, bool bias)
@@ -182,13 +183,76 @@ static void test_write(void **state)
                   NAMI_EENV);
 }
 
+/* Write a ResNet-20 as published, all numbers 0.5: skips without projections but `kept` arrays of one, head "linear". */
+static void put_resnet(const nami_model *m, const char *path, int kept)
+{
+    nami_exchange_writer *w;
+    float *data = nami_alloc(NAMI_MEM_OTHER, (size_t)(1 << 16) * sizeof *data);
+    for (int i = 0; i < 1 << 16; i++)
+        data[i] = 0.5F;
+    assert_ok(nami_exchange_create(path, NAMI_EXCHANGE_F32, &w));
+    for (int write = 0; write < 2; write++)
+        for (int p = 0, left = kept; p < m->params; p++) {
+            const nami_param *q = &m->param[p];
+            const char *head = strncmp(q->name, "fc.", 3) ? NULL : q->name + 3;
+            char name[128];
+            if (strstr(q->name, ".downsample.") && left-- <= 0)
+                continue;
+            snprintf(name, sizeof name, "module.%s%s", head ? "linear." : "",
+                     head ? head : q->name);
+            if (write)
+                assert_ok(nami_exchange_write(w, nami_shape_count(&q->shape), data));
+            else
+                nami_exchange_declare(w, name, &q->shape);
+        }
+    assert_ok(nami_exchange_finish(w, NAMI_OK));
+    nami_free(data);
+}
+
+/* The value that makes a projection a skip padded with zeros: [out,in,1,1], a norm of nothing. */
+static double padded(const nami_param *q, int64_t e)
+{
+    const int64_t out = q->shape.dim[0], in = q->shape.dim[1];
+    if (!strstr(q->name, ".downsample."))
+        return 0.5;
+    if (strstr(q->name, ".0.weight"))
+        return e / in - (out - in) / 2 == e % in;
+    return strstr(q->name, ".1.weight") ? 1 : strstr(q->name, "_var") ? 1 - 1e-5 : 0;
+}
+
+static void test_padding(void **state)
+{
+    nami_model_options o = {
+        .image_height = 32, .image_width = 32, .image_channels = 3, .classes = 10};
+    char path[512];
+    nami_model *m;
+    (void)state;
+    while (strcmp(nami_family_names[o.family], "resnet20") != 0)
+        o.family++;
+    assert_ok(nami_model_new(&o, 0, &m));
+    float **data = make_arrays(m);
+    put_resnet(m, nami_test_path(path, "padded.safetensors"), 0);
+    assert_ok(nami_exchange_load(NULL, path, m, data));
+    for (int p = 0; p < m->params; p++)
+        for (int64_t e = 0; e < nami_shape_count(&m->param[p].shape); e++)
+            if (data[p][e] != (float)padded(&m->param[p], e))
+                fail_msg("%s[%lld] is %g", m->param[p].name, (long long)e,
+                         (double)data[p][e]);
+    put_resnet(m, path, 1);
+    assert_fails(nami_exchange_load(NULL, path, m, data), NAMI_EINPUT,
+                 "downsample.1.weight of the model is missing");
+    put_resnet(m, path, 10);
+    assert_ok(nami_exchange_load(NULL, path, m, data));
+    free_arrays(m, data);
+    nami_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest test[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_misfits),
-        cmocka_unit_test(test_types),
-        cmocka_unit_test(test_write),
+        cmocka_unit_test(test_formats), cmocka_unit_test(test_misfits),
+        cmocka_unit_test(test_types),   cmocka_unit_test(test_write),
+        cmocka_unit_test(test_padding),
     };
     return cmocka_run_group_tests(test, NULL, nami_test_balance);
 }

@@ -173,6 +173,7 @@ def resnet(path):
     model.load_state_dict({name.removeprefix("module."): tensor for name, tensor in state.items()})
     model.double().eval()
     image = torch.from_numpy(4 * uniform(7, 2 * 32 * 32 * 3)).float().double().reshape(2, 32, 32, 3)
+    print("# PyTorch %s in double; made by validation/torch/weights.py resnet" % torch.__version__)
     with torch.no_grad():
         show("logits", model(image.permute(0, 3, 1, 2)))
 
