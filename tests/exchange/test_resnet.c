@@ -87,7 +87,7 @@ static void test_backend(const char *backend)
         float x = (float)(4 * numbers_uniform(7, (uint64_t)i));
         memcpy(&c.token[i], &x, sizeof x);
     }
-    numbers n = numbers_read("tests/data/torch-resnet20.txt");
+    numbers n = numbers_read("tests/data/torch-resnet20-published.txt");
     check_logits(&c, &n);
     numbers_free(&n);
     chain_close(&c);

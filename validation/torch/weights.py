@@ -3,7 +3,7 @@
 
 usage: weights.py write DIRECTORY      tests/data/weights-*: a small GPT in each format nami reads
        weights.py loss FILE TOKENS layers=2 width=12 ...   mean loss of FILE's weights over rows of tokens in a text file
-       weights.py resnet FILE          tests/data/torch-resnet20.txt: logits of the published ResNet-20 for CIFAR-10
+       weights.py resnet FILE          tests/data/torch-resnet20-published.txt: logits of the published ResNet-20 for CIFAR-10
 
 The small GPT is that of reference.py. Needs PyTorch and numpy; the safetensors format is written out here.
 """
