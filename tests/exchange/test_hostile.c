@@ -270,6 +270,82 @@ static void test_zip(void **state)
     assert_fails(try_zip(0, 47, "X", 1), NAMI_EINPUT, "");
 }
 
+static void put_number(char *at, uint64_t n, int count)
+{
+    for (int i = 0; i < count; i++, n >>= 8)
+        at[i] = (char)(n & 0xff);
+}
+
+static uint64_t get_number(const char *at, int count)
+{
+    uint64_t n = 0;
+    for (int i = count - 1; i >= 0; i--)
+        n = n << 8 | (unsigned char)at[i];
+    return n;
+}
+
+/* Give the last directory entry, at `entry` of file[0..n), its sizes and place in 64 bits; `more`: added to its place.
+ * Returns the new length. */
+static size_t widen_entry(char *file, size_t n, size_t entry, uint64_t more)
+{
+    const size_t extra = entry + 46 + get_number(file + entry + 28, 2);
+    const uint64_t plain = get_number(file + entry + 24, 4),
+                   packed = get_number(file + entry + 20, 4),
+                   place = get_number(file + entry + 42, 4);
+    memmove(file + extra + 28, file + extra, n - extra);
+    put_number(file + extra, 1, 2);
+    put_number(file + extra + 2, 24, 2);
+    put_number(file + extra + 4, plain, 8);
+    put_number(file + extra + 12, packed, 8);
+    put_number(file + extra + 20, place + more, 8);
+    put_number(file + entry + 30, get_number(file + entry + 30, 2) + 28, 2);
+    memset(file + entry + 20, 0xff, 8);
+    memset(file + entry + 42, 0xff, 4);
+    return n + 28;
+}
+
+/* The stored archive with a 64-bit end and, in its last entry, 64-bit sizes. */
+static nami_status try_zip64(uint64_t more, uint64_t count_more)
+{
+    static char file[1 << 16];
+    char source[512], end[22], *wide;
+    FILE *f = fopen(nami_test_source(source, "tests/data/weights-zip.pt"), "rb");
+    assert_non_null(f);
+    size_t n = fread(file, 1, sizeof file - 200, f), entry;
+    fclose(f);
+    n -= sizeof end;
+    while (memcmp(file + n, "PK\5\6", 4) != 0 || get_number(file + n + 20, 2) != 0)
+        n--; /* of more records than one, the last */
+    memcpy(end, file + n, sizeof end);
+    const uint64_t directory = get_number(end + 16, 4), count = get_number(end + 10, 2);
+    n = directory + get_number(end + 12, 4);
+    for (entry = n - 46; memcmp(file + entry, "PK\1\2", 4) != 0;)
+        entry--;
+    n = widen_entry(file, n, entry, more);
+    wide = file + n;
+    memset(wide, 0, 76);
+    memcpy(wide, "PK\6\6", 4);
+    put_number(wide + 32, count + count_more, 8);
+    put_number(wide + 40, n - directory, 8);
+    put_number(wide + 48, directory, 8);
+    memcpy(wide + 56, "PK\6\7", 4);
+    put_number(wide + 64, n, 8);
+    memset(end + 10, 0xff, 10);
+    memcpy(wide + 76, end, sizeof end);
+    put(file, n + 76 + sizeof end);
+    return try();
+}
+
+static void test_zip64(void **state)
+{
+    (void)state;
+    assert_ok(try_zip64(0, 0));
+    assert_fails(try_zip64(UINT64_C(1) << 40, 0), NAMI_EINPUT, "outside of it");
+    assert_fails(try_zip64(UINT64_MAX - 5, 0), NAMI_EINPUT, "");
+    assert_fails(try_zip64(0, 1), NAMI_EINPUT, "damaged directory");
+    assert_fails(try_zip64(0, UINT64_C(1) << 50), NAMI_EINPUT, "too long");
+}
+
 /* --- index --- */
 
 static nami_status try_index(const char *json)
@@ -310,7 +386,7 @@ int main(void)
         cmocka_unit_test(test_legal),   cmocka_unit_test(test_safetensors),
         cmocka_unit_test(test_lengths), cmocka_unit_test(test_pickles),
         cmocka_unit_test(test_growth),  cmocka_unit_test(test_zip),
-        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_zip64),   cmocka_unit_test(test_index),
     };
     nami_test_path(path, "hostile.file");
     return cmocka_run_group_tests(test, NULL, nami_test_balance);

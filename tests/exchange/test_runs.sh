@@ -44,4 +44,28 @@ want 6 $? "export of something else than a checkpoint" "a.safetensors"
 nami 1 export run/checkpoints/step-00000003.h5 no/such/b.safetensors
 want 3 $? "export to nowhere" "cannot be written"
 [ ! -e b.safetensors ] || { echo "FAIL b.safetensors was written"; failed=1; }
+
+# image models, with statistics: a step from the checkpoint and from its export are the same
+i=0
+while [ $i -lt 16 ]; do
+    printf "\\00$((i % 8))"
+    tail -c +$((i * 977 + 1)) text | head -c 3072
+    i=$((i + 1))
+done >images.bin
+"$NAMI_PROGRAM" import cifar10 images.bin images.h5 >import.out 2>&1 || { cat import.out; exit 1; }
+images="deck.ini data.train=images.h5 data.valid=images.h5 model.family=resnet20 pipeline.schedule=dapple"
+# shellcheck disable=SC2086
+nami 1 run $images run.directory=i1 train.steps=2
+want 0 $? "2 steps of resnet20"
+nami 1 export i1/checkpoints/step-00000002.h5 i1.safetensors
+want 0 $? "export of resnet20" "arrays of family resnet20"
+# shellcheck disable=SC2086
+nami 1 run $images run.directory=i2 train.steps=1 train.init=i1/checkpoints/step-00000002.h5
+nami 1 export i2/checkpoints/step-00000001.h5 i2.safetensors
+# shellcheck disable=SC2086
+nami 2 run $images run.directory=i3 train.steps=1 pipeline.positions=2 train.init=i1.safetensors
+want 0 $? "resnet20 from its export, 2 positions"
+nami 1 export i3/checkpoints/step-00000001.h5 i3.safetensors
+same i2.safetensors i3.safetensors "resnet20 after a step from a checkpoint and from its export"
+cmp -s i1.safetensors i2.safetensors && { echo "FAIL the step changed nothing"; failed=1; }
 exit $failed
