@@ -130,7 +130,7 @@ nami_status nami_index_open(nami_exchange *x, const char *path)
 {
     claims all = {0};
     nami_status status = read_claims(path, &all);
-    if (status == NAMI_OK)
+    if (status == NAMI_OK && all.count > 0)
         qsort(all.claim, (size_t)all.count, sizeof *all.claim, by_file);
     for (int i = 0, n; i < all.count && status == NAMI_OK; i += n) {
         for (n = 1;

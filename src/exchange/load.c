@@ -1,64 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* load.c - parameters of a model from a file with PyTorch's names.
- *
- * gpt: nanoGPT's names, which are Hugging Face's with "transformer." in front (optional there); their four matrices are
- * [in,out] in Hugging Face's files (Conv1D) and [out,in] in nanoGPT's, which the shape of c_attn tells. Image models:
- * torchvision's names, as they are; of resnet20 also those of the published net, whose skips are padded.
  */
 #include <string.h>
 
 #include "base/memory.h"
 #include "exchange/inner.h"
 #include "model/family.h"
-
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), m = strlen(end);
-    return n >= m && !strcmp(s + n - m, end);
-}
-
-static bool starts_with(const char *s, const char *start)
-{
-    return !strncmp(s, start, strlen(start));
-}
-
-bool nami_exchange_turned(const char *family, const char *name)
-{
-    static const char *const matrix[] = {".attn.c_attn.weight", ".attn.c_proj.weight",
-                                         ".mlp.c_fc.weight", ".mlp.c_proj.weight"};
-    for (int i = 0; i < 4 && !strcmp(family, "gpt"); i++)
-        if (ends_with(name, matrix[i]))
-            return true;
-    return false;
-}
-
-/* What DataParallel and torch.compile put in front. */
-static const char *strip(const char *name)
-{
-    static const char *const front[] = {"module.", "_orig_mod."};
-    for (int i = 0; i < 2; i++)
-        if (starts_with(name, front[i]))
-            return strip(name + strlen(front[i]));
-    return name;
-}
-
-/* Arrays that are no parameters: counters of batches, and GPT-2's masks. */
-static bool is_none(bool gpt, const char *name)
-{
-    return ends_with(name, ".num_batches_tracked") ||
-           (gpt && (ends_with(name, ".attn.bias") || ends_with(name, ".masked_bias")));
-}
-
-/* nami's name of an array; freed with nami_free. */
-static char *own_name(const char *family, const char *name)
-{
-    const bool gpt = !strcmp(family, "gpt");
-    if (!strcmp(family, "resnet20") && starts_with(name, "linear."))
-        return nami_strf("fc.%s", name + strlen("linear."));
-    if (gpt && !starts_with(name, "transformer.") && !starts_with(name, "lm_head."))
-        return nami_strf("transformer.%s", name);
-    return nami_strdup(name);
-}
 
 /* A file and a model. */
 typedef struct matching {
@@ -81,10 +28,9 @@ static int find(const nami_model *m, const char *name)
 
 static nami_status match_array(matching *k, int i)
 {
-    const char *name = strip(k->file->array[i].name);
-    if (is_none(k->gpt, name))
+    char *own = nami_exchange_own(k->model->family->name, k->file->array[i].name);
+    if (!own)
         return NAMI_OK;
-    char *own = own_name(k->model->family->name, name);
     const int p = find(k->model, own);
     const bool head = k->gpt && k->tied && !strcmp(own, "lm_head.weight");
     nami_status status = NAMI_OK;

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "exchange/exchange.h"
+#include "exchange/inner.h"
 #include "model/family.h"
 #include "numbers.h"
 
@@ -183,6 +183,48 @@ static void test_write(void **state)
                   NAMI_EENV);
 }
 
+static void test_names(void **state)
+{
+    static const char *const row[][3] = {
+        {"gpt", "h.0.ln_1.bias", "transformer.h.0.ln_1.bias"},
+        {"gpt", "transformer.h.0.ln_1.bias", "transformer.h.0.ln_1.bias"},
+        {"gpt", "lm_head.weight", "lm_head.weight"},
+        {"gpt", "module._orig_mod.wte.weight", "transformer.wte.weight"},
+        {"gpt", "h.11.attn.bias", NULL},
+        {"gpt", "transformer.h.11.attn.masked_bias", NULL},
+        {"gpt", "h.11.attn.c_attn.bias", "transformer.h.11.attn.c_attn.bias"},
+        {"resnet18", "bn1.num_batches_tracked", NULL},
+        {"resnet18", "fc.weight", "fc.weight"},
+        {"resnet18", "linear.weight", "linear.weight"},
+        {"resnet20", "module.linear.weight", "fc.weight"},
+        {"densenet121", "features.denseblock1.denselayer1.norm.1.weight",
+         "features.denseblock1.denselayer1.norm1.weight"},
+        {"densenet121", "features.denseblock4.denselayer16.conv.2.weight",
+         "features.denseblock4.denselayer16.conv2.weight"},
+        {"densenet121", "features.denseblock1.denselayer1.norm2.running_var",
+         "features.denseblock1.denselayer1.norm2.running_var"},
+        {"densenet121", "features.transition1.norm.weight",
+         "features.transition1.norm.weight"},
+        {"inception", "AuxLogits.fc.weight", NULL},
+        {"inception", "Mixed_5b.branch1x1.conv.weight",
+         "Mixed_5b.branch1x1.conv.weight"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        int family = 0;
+        while (nami_family_names[family] &&
+               strcmp(nami_family_names[family], row[i][0]) != 0)
+            family++;
+        assert_non_null(nami_family_names[family]);
+        char *own = nami_exchange_own(row[i][0], row[i][1]);
+        if (row[i][2])
+            assert_string_equal(own, row[i][2]);
+        else
+            assert_null(own);
+        nami_free(own);
+    }
+}
+
 /* Write a ResNet-20 as published, all numbers 0.5: skips without projections but `kept` arrays of one, head "linear". */
 static void put_resnet(const nami_model *m, const char *path, int kept)
 {
@@ -252,7 +294,7 @@ int main(void)
     const struct CMUnitTest test[] = {
         cmocka_unit_test(test_formats), cmocka_unit_test(test_misfits),
         cmocka_unit_test(test_types),   cmocka_unit_test(test_write),
-        cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_padding),
     };
     return cmocka_run_group_tests(test, NULL, nami_test_balance);
 }
