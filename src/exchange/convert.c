@@ -9,7 +9,10 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
                "files are little-endian, and so must the host be");
 
-enum { PIECE = 1 << 16 }; /* elements read at a time */
+enum {
+    PIECE = 1 << 16, /* elements read at a time */
+    BAND = 16        /* columns: a cache line of floats */
+};
 
 /* IEEE 754 binary16. */
 static float widen_half(uint16_t h)
@@ -57,6 +60,10 @@ void nami_exchange_widen(nami_exchange_kind kind, int64_t count, const void *in,
                          float *out)
 {
     const char *at = in;
+    if (kind == NAMI_EXCHANGE_F32) {
+        memcpy(out, in, (size_t)count * sizeof *out);
+        return;
+    }
     for (int64_t i = 0; i < count; i++, at += widths[kind])
         out[i] = widen_one(kind, at);
 }
@@ -76,7 +83,8 @@ static nami_status read_dense(const nami_exchange_file *p, const nami_exchange_a
                               int64_t count, float *out)
 {
     const int64_t width = widths[a->type->kind];
-    char *piece = nami_alloc(NAMI_MEM_OTHER, (size_t)(PIECE * width));
+    char *piece =
+        nami_alloc(NAMI_MEM_OTHER, (size_t)((count < PIECE ? count : PIECE) * width));
     nami_status status = NAMI_OK;
     for (int64_t i = 0; i < count && status == NAMI_OK; i += PIECE) {
         int64_t n = count - i < PIECE ? count - i : PIECE;
@@ -100,6 +108,33 @@ static int64_t advance(const nami_exchange_array *a, int64_t *index)
         index[i] = 0;
     }
     return way;
+}
+
+/* A matrix by columns, as a transposed one is: BAND of them at a time, which then lie side by side in the rows. */
+static bool is_turned(const nami_exchange_array *a)
+{
+    return a->rank == 2 && a->stride[0] == 1 && a->stride[1] >= a->dim[0];
+}
+
+static nami_status read_turned(const nami_exchange_file *p,
+                               const nami_exchange_array *a, float *out)
+{
+    const int64_t rows = a->dim[0], columns = a->dim[1];
+    nami_exchange_array column = {.type = a->type, .rank = 1};
+    float *band = nami_alloc(NAMI_MEM_OTHER, (size_t)(BAND * rows) * sizeof *band);
+    nami_status status = NAMI_OK;
+    for (int64_t from = 0; from < columns && status == NAMI_OK; from += BAND) {
+        const int64_t n = columns - from < BAND ? columns - from : BAND;
+        for (int64_t k = 0; k < n && status == NAMI_OK; k++) {
+            column.at = a->at + (from + k) * a->stride[1] * widths[a->type->kind];
+            status = read_dense(p, &column, rows, band + k * rows);
+        }
+        for (int64_t i = 0; i < rows && status == NAMI_OK; i++)
+            for (int64_t k = 0; k < n; k++)
+                out[i * columns + from + k] = band[k * rows + i];
+    }
+    nami_free(band);
+    return status;
 }
 
 /* Read all from the first to the last element, then pick. */
@@ -134,5 +169,7 @@ nami_status nami_exchange_read(const nami_exchange *x, const nami_exchange_array
         count *= a->dim[i];
     if (count == 0)
         return NAMI_OK;
-    return is_dense(a) ? read_dense(p, a, count, out) : read_spread(p, a, count, out);
+    if (is_dense(a))
+        return read_dense(p, a, count, out);
+    return is_turned(a) ? read_turned(p, a, out) : read_spread(p, a, count, out);
 }
