@@ -93,6 +93,20 @@ static nami_status check_rolling(const nami_blueprint *p)
     return NAMI_OK;
 }
 
+/* MPI counts what is merged of a step or window in an int. */
+static nami_status check_numbers(const nami_blueprint *p)
+{
+    const nami_layout *l = p->layout;
+    const int64_t each = 3 * l->batch + p->model->params + 1;
+    if (each <= INT32_MAX / l->window)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "losses and gradient norms of %d steps of train.batch = %lld "
+                     "samples are %.3g numbers; at most %d can be merged at once%s",
+                     l->window, (long long)l->batch, (double)each * l->window,
+                     INT32_MAX, l->window > 1 ? ": use a smaller pipeline.window" : "");
+}
+
 nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
                                 const nami_optim_options *o, nami_backend *b,
                                 nami_blueprint *out)
@@ -104,6 +118,7 @@ nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
     NAMI_TRY(nami_routes_make(&l->train, out->train));
     NAMI_TRY(nami_routes_make(&l->evaluate, out->evaluate));
     NAMI_TRY(find_uses(out));
+    NAMI_TRY(check_numbers(out));
     return check_rolling(out);
 }
 

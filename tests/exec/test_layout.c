@@ -201,6 +201,34 @@ static void test_exact(void **state)
     }
 }
 
+/* What is merged of a step or a window is counted in an int. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    nami_model *m = tiny_model(&basis);
+    nami_optim_options optim = tiny_optim(&basis);
+    nami_backend *b = NULL;
+    nami_layout l;
+    nami_budget budget[2];
+    assert_ok(nami_backend_open("ref", 1, NAMI_F32, &b));
+    tiny_way way = {
+        .schedule = "dapple", .positions = 2, .waves = 1, .chunks = 1, .replicas = 1};
+    assert_ok(tiny_layout(&basis, &way, m, &l));
+    int64_t batch = l.batch;
+    l.batch = INT32_MAX / 3;
+    assert_fails(nami_layout_budget(&l, m, &optim, b, budget), NAMI_EPLAN,
+                 "of 1 steps of train.batch = 715827882 samples");
+    l.batch = batch;
+    l.window = INT32_MAX / 100;
+    assert_fails(nami_layout_budget(&l, m, &optim, b, budget), NAMI_EPLAN,
+                 "use a smaller pipeline.window");
+    l.window = 1;
+    assert_ok(nami_layout_budget(&l, m, &optim, b, budget));
+    nami_layout_free(&l);
+    nami_backend_close(b);
+    nami_model_free(m);
+}
+
 /* The budget of every position; exec/new.c asserts that what is allocated equals it. */
 static void test_budget(void **state)
 {
@@ -279,10 +307,15 @@ int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_descending),
-        cmocka_unit_test(test_cuts),     cmocka_unit_test(test_given_cuts),
-        cmocka_unit_test(test_levels),   cmocka_unit_test(test_exact),
-        cmocka_unit_test(test_budget),   cmocka_unit_test(test_budget_of_copies),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_descending),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_given_cuts),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_exact),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_budget_of_copies),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
