@@ -148,12 +148,52 @@ static nami_status check_flush(const nami_job *job)
                      "compared");
 }
 
+/* A stage's own norm is that of all parameters where there is one stage. */
+static nami_status check_clip(const nami_job *job)
+{
+    const nami_optim_options *o = &job->settings->optim;
+    int stages = nami_layout_stages(&job->layout);
+    for (int i = job->current + 1; i < job->legs; i++) {
+        int more = nami_layout_stages(&job->leg[i].layout);
+        stages = more > stages ? more : stages;
+    }
+    if (o->clip == 0 || o->clip_scope == NAMI_CLIP_ALL || stages == 1)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "train.clip_scope = stage bounds the norm of each of %d stages, "
+                     "but one rank has only one stage: compare with train.clip_scope = "
+                     "all, or train.clip = 0",
+                     stages);
+}
+
+/* Whether every layout of the first `steps` promises the bits of one rank, whose partial sums are those of the first
+ * layout; the reason into buf. */
+static bool promises(const nami_job *job, int64_t steps, char buf[256])
+{
+    bool exact = nami_layout_exact(&job->layout, buf);
+    for (int i = job->current + 1; exact && i < job->legs; i++) {
+        const nami_layout *l = &job->leg[i].layout;
+        if (job->leg[i].first >= steps)
+            return exact;
+        exact = nami_layout_exact(l, buf);
+        if (exact && l->partials != job->layout.partials) {
+            snprintf(buf, 256,
+                     "%s makes %d partial gradient sums, the layout before and one "
+                     "rank %d: results are equal to rounding",
+                     nami_leg_name(i), l->partials, job->layout.partials);
+            exact = false;
+        }
+    }
+    return exact;
+}
+
 static nami_status compare_all(pair *p, const nami_settings *s, int64_t steps)
 {
     nami_status status = NAMI_OK;
     NAMI_TRY(start(&p->layout, p->comm, s));
     NAMI_TRY(nami_agree(p->comm, check_flush(&p->layout)));
-    p->out->exact = nami_layout_exact(&p->layout.layout, p->out->promise);
+    NAMI_TRY(nami_agree(p->comm, check_clip(&p->layout)));
+    p->out->exact = promises(&p->layout, steps, p->out->promise);
     make_single(p, s);
     /* how long one rank takes nobody knows: the others wait for ever */
     nami_comm_phase(p->comm, "comparing with one rank", 0);

@@ -35,6 +35,19 @@ nami 3 compare deck.ini --steps 3 pipeline.schedule=dapple pipeline.split=sample
 want 0 $? "samples split over two ranks" "^no equal bits are promised: replicas add"
 equal 2 pipeline.schedule=gpipe switch.at=2 switch.schedule=hanayo
 
+# a layout behind a switch that promises less; one that is not reached says nothing
+nami 4 compare deck.ini --steps 4 pipeline.schedule=dapple pipeline.replicas=2 train.partials=2 switch.at=2 switch.split=sample \
+    switch.replicas=2
+want 0 $? "samples split behind a switch" "^no equal bits are promised: replicas add"
+nami 4 compare deck.ini --steps 4 pipeline.schedule=dapple pipeline.replicas=2 train.partials=0 switch.at=2 switch.replicas=4
+want 0 $? "more sums behind a switch" "^no equal bits are promised: \[switch\] makes 4 partial gradient sums"
+equal 2 pipeline.schedule=gpipe switch.at=200 switch.schedule=chimera train.partials=4
+
+# the norm of a stage is another one where there is only one stage
+nami 2 compare deck.ini pipeline.schedule=dapple train.clip_scope=stage
+want 4 $? "norms of stages" "one rank has only one stage"
+equal 4 pipeline.schedule=gpipe pipeline.replicas=4 train.clip_scope=stage
+
 # late weights part by design
 nami 2 compare deck.ini pipeline.schedule=pipedream train.clip=0 model.tied=no train.partials=0
 want 4 $? "without a flush" "only schedules with a flush can be compared"
