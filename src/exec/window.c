@@ -164,6 +164,7 @@ void nami_window_update(nami_exec *e, const nami_task *task)
 {
     int k = task->action.unit, local = task->local;
     bool known = e->config.backend->host || e->config.optim->clip > 0;
+    bool newest = e->config.layout->recipe.weights == NAMI_WEIGHTS_NEWEST;
     nami_sums_finish(e, local);
     nami_timer timer = nami_timing_begin(e);
     launch_squares(e, local, k);
@@ -175,7 +176,7 @@ void nami_window_update(nami_exec *e, const nami_task *task)
                      .to = nami_ring_slot(e, local, task->action.version),
                      .step = e->step + k,
                      .rate = nami_predict_rate(e->rate[k], task->late, e->step + k,
-                                               e->config.optim->anneal),
+                                               newest ? e->config.optim->anneal : 0),
                      .gap = task->gap,
                      .clip = nami_optim_clip(e->config.optim, sqrt(squares))};
     bool moves = nami_share_moves(&e->blueprint), sound = isfinite(squares);

@@ -14,7 +14,7 @@ void nami_schedule_free(nami_schedule *s)
     *s = (nami_schedule){0};
 }
 
-/* Leave only the forwards, each by itself: what is left of an order that finishes, finishes. */
+/* Leave only the forwards, each by itself, of the newest weights: what is left of an order that finishes, finishes. */
 static void keep_forwards(nami_schedule *s)
 {
     for (int i = 0; i < s->place.positions; i++) {
@@ -25,6 +25,7 @@ static void keep_forwards(nami_schedule *s)
             if (kind != NAMI_F && kind != NAMI_SEND_F && kind != NAMI_RECV_F)
                 continue;
             l->item[kept] = l->item[j];
+            l->item[kept].version = 0; /* lists of a window from a file name others */
             l->item[kept++].flags = 0; /* no pair is left whole */
         }
         l->count = kept;

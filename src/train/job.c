@@ -166,6 +166,23 @@ static nami_status check_weights(const nami_job *job)
     return nami_predict_check(&job->settings->optim, newest, predicted);
 }
 
+/* train.partials is for layouts that have several sums; one of the legs must be such. */
+static nami_status check_partials(const nami_job *job)
+{
+    const int64_t partials = job->settings->train.partials;
+    bool used = partials == 0 || job->legs == 1 || job->current > 0;
+    for (int i = 0; i < job->legs; i++) {
+        const nami_recipe *r = &job->leg[i].layout.recipe;
+        used = used || (nami_recipe_flushes(r) && r->split == NAMI_SPLIT_MICROBATCH);
+    }
+    if (used)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "train.partials = %lld is for whole micro-batches with a flush, "
+                     "which no section of this deck has",
+                     (long long)partials);
+}
+
 static nami_status plan_legs(nami_job *job, int64_t partials)
 {
     NAMI_TRY(check_weights(job));
@@ -177,7 +194,7 @@ static nami_status plan_legs(nami_job *job, int64_t partials)
         NAMI_TRY(name_leg(status, i));
         partials = leg->layout.partials; /* as a restart would find it */
     }
-    return NAMI_OK;
+    return check_partials(job);
 }
 
 /* Take over what was planned for the current leg. */

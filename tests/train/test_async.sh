@@ -121,6 +121,25 @@ losses steps | grep -v '^eval \(12\|30\) ' >steps.losses
 grep -v '^eval 30 ' warm.losses >warm.some
 same warm.some steps.losses "losses of two switches"
 
+# lists from a file are those of the named schedule: training, and evaluations, which read the newest weights
+run 3 named pipeline.schedule=pipedream
+want 0 $? "a named schedule"
+"$NAMI_PROGRAM" simulate --schedule pipedream --positions 3 --microbatches 8 --csv lists.csv >out 2>&1
+want 0 $? "its lists in a file"
+run 3 lists pipeline.schedule=file:lists.csv pipeline.weights=stash
+want 0 $? "lists from a file"
+losses named >named.losses
+losses lists >lists.losses
+same named.losses lists.losses "losses of lists from a file"
+
+# techniques for the newest weights leave other weights alone
+run 2 plain pipeline.schedule=spectrain switch.at=20 switch.weights=newest train.steps=20 train.rate_steps=40
+run 2 told pipeline.schedule=spectrain switch.at=20 switch.weights=newest train.steps=20 train.rate_steps=40 train.anneal=1000 train.correct=yes
+want 0 $? "prediction, then newest weights with PipeMare's techniques"
+losses plain >plain.losses
+losses told >told.losses
+same plain.losses told.losses "losses of predicted weights"
+
 # a number that is not finite ends the run at a drain, and nothing of its window is saved
 run 3 blown pipeline.schedule=pipedream train.steps=14
 want 0 $? "14 steps"
@@ -145,5 +164,6 @@ refuse 4 3 "the norm of all stages" 'train.clip = 1 needs the norm of all stages
 refuse 4 3 "tied weights" 'share transformer.wte.weight' pipeline.schedule=pipedream model.tied=yes
 refuse 4 2 "too deep for the memory" 'position 0 .* needs .* but a rank may use' pipeline.schedule=pipedream pipeline.depth=60-0 \
     pipeline.window=100 run.memory=0.002
+refuse 4 2 "partial sums of none" 'which no section of this deck has' pipeline.schedule=pipedream switch.at=5 switch.weights=newest train.partials=2
 refuse 4 4 "a switch that does not fit" '\[switch\]: .* 7 ranks, but there are 4' switch.at=5 switch.schedule=ashpipe switch.stage_replicas=4-2-1
 exit $failed
