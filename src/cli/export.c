@@ -5,7 +5,9 @@
 #include "exchange/exchange.h"
 #include "model/family.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -130,15 +132,48 @@ static nami_status export_file(const nami_call *call, const char *family)
     return status;
 }
 
+/* A name given by mistake, as that of the checkpoint, costs no file. */
+static nami_status check_output(const char *path)
+{
+    unsigned char head[9] = {0};
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return NAMI_OK;
+    FILE *f = S_ISREG(st.st_mode) ? fopen(path, "rb") : NULL;
+    size_t got = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f)
+        (void)fclose(f);
+    if (f &&
+        (st.st_size == 0 || (got == sizeof head && head[7] == 0 && head[8] == '{')))
+        return NAMI_OK;
+    return nami_fail(NAMI_EINPUT,
+                     "%s exists and is not a safetensors file: it is not replaced",
+                     path);
+}
+
+/* Files of image families have one layout. */
+static nami_status check_layout(const export_options *o, const char *family)
+{
+    if (o->layout == NANOGPT && strcmp(family, "gpt") != 0)
+        return nami_fail(NAMI_EINPUT,
+                         "--layout nanogpt is for GPT-2, but the checkpoint is of "
+                         "family %s",
+                         family);
+    return NAMI_OK;
+}
+
 static nami_status run(const nami_call *call)
 {
     nami_ckpt_state state = {0};
     nami_settings settings = {0};
+    NAMI_TRY(check_output(call->word[1]));
     nami_status status = nami_ckpt_verify(NULL, call->word[0]);
     if (status == NAMI_OK)
         status = nami_ckpt_state_read(NULL, call->word[0], &state);
     if (status == NAMI_OK)
         status = nami_cli_deck_text(state.deck, call->word[0], &settings);
+    if (status == NAMI_OK)
+        status = check_layout(call->options, nami_family_names[settings.model.family]);
     if (status == NAMI_OK)
         status = export_file(call, nami_family_names[settings.model.family]);
     nami_settings_release(&settings);

@@ -113,18 +113,21 @@ static void print_plan(const nami_job *job)
                nami_model_block_name(job->model, 0, first), blocks - 1,
                nami_model_block_name(job->model, blocks - 1, last));
     nami_leg_shape(l, &shape);
-    nami_print("schedule  %s: %s = %d ranks, %d stages, %lld micro-batches of %lld "
-               "samples of %lld tokens, %s%s\n",
+    (void)nami_layout_exact(l, exact);
+    nami_print("schedule  %s: %s = %d ranks, %d stages, %lld micro-batches of %lld ",
                l->recipe.name, nami_text_get(&shape), job->ranks, nami_layout_stages(l),
-               (long long)(l->batch / l->micro), (long long)l->micro,
-               (long long)l->time, nami_dtype_name(l->act),
+               (long long)(l->batch / l->micro), (long long)l->micro);
+    if (nami_model_takes_images(&job->model->options))
+        nami_print("image%s", l->micro > 1 ? "s" : "");
+    else
+        nami_print("samples of %lld tokens", (long long)l->time);
+    nami_print(", %s%s\n", nami_dtype_name(l->act),
                l->recompute ? ", recomputing" : "");
     nami_text_free(&shape);
     nami_print("bubble    %.4f predicted: stages cost their FLOPs, messages nothing\n",
                predict(job));
     print_versions(l);
     nami_print("limit     %s a rank\n", nami_human_bytes(job->limit, limit));
-    (void)nami_layout_exact(l, exact);
     nami_print("exact     %s\n\n", exact);
     nami_print("%4s %-18s %12s %9s %6s", "pos.", "blocks", "parameters", "GFLOP",
                "slots");

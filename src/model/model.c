@@ -106,6 +106,62 @@ int nami_model_find(const nami_model *m, const char *name)
     return i;
 }
 
+/* Keys that not every family reads. */
+static const struct reach {
+    const char *key;
+    bool text, images; /* read by the families of tokens, of images */
+    const char
+        *family; /* the start of the names of those that read it; NULL: all of these */
+} reaches[] = {
+    {"layers", true, false, NULL},      {"width", true, false, NULL},
+    {"heads", true, false, NULL},       {"context", true, false, NULL},
+    {"vocabulary", true, false, NULL},  {"tied", true, false, NULL},
+    {"bias", true, false, NULL},        {"image_height", false, true, NULL},
+    {"image_width", false, true, NULL}, {"image_channels", false, true, NULL},
+    {"classes", false, true, NULL},     {"stem", false, true, NULL},
+    {"batch_norm", false, true, "vgg"}, {"chain", false, true, "chain"},
+};
+
+static const nami_option *row_of(const char *key)
+{
+    int i = 0;
+    while (strcmp(rows[i].key, key) != 0)
+        i++;
+    return &rows[i];
+}
+
+/* Whether the deck left this key as it is. */
+static bool is_untouched(const nami_option *row, const nami_model_options *o)
+{
+    nami_text text = {0};
+    if (row->kind == NAMI_OPTION_TEXT) {
+        const char *own = *(char *const *)((const char *)o + row->offset);
+        return own == NULL || strcmp(own, row->fallback) == 0;
+    }
+    nami_option_echo(row, o, &text);
+    bool same = strcmp(nami_text_get(&text), row->fallback) == 0;
+    nami_text_free(&text);
+    return same;
+}
+
+nami_status nami_model_check_keys(const nami_model_options *o)
+{
+    const char *name = nami_family_names[o->family];
+    bool images = nami_families[o->family]->images;
+    for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) {
+        const struct reach *r = &reaches[i];
+        bool read = images ? r->images : r->text;
+        if (r->family && strncmp(name, r->family, strlen(r->family)) != 0)
+            read = false;
+        if (!read && !is_untouched(row_of(r->key), o))
+            return nami_fail(NAMI_EINPUT,
+                             "model.%s is set, but family %s does not read it; remove "
+                             "it",
+                             r->key, name);
+    }
+    return NAMI_OK;
+}
+
 /* Samples of an image family are one step of time long. */
 static nami_status check_images(nami_model_options *o)
 {

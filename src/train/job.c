@@ -306,7 +306,7 @@ nami_status nami_job_data(nami_job *job)
                 NAMI_EINPUT,
                 "data.train or data.valid is set, but this model.family makes "
                 "up its samples; remove them");
-        return NAMI_OK;
+        return check_keys(&s->data);
     }
     if (!s->data.train[0])
         return nami_fail(NAMI_EINPUT,

@@ -43,6 +43,14 @@ nami 1 export a.safetensors b.safetensors
 want 6 $? "export of something else than a checkpoint" "a.safetensors"
 nami 1 export run/checkpoints/step-00000003.h5 no/such/b.safetensors
 want 3 $? "export to nowhere" "cannot be written"
+cp run/checkpoints/step-00000003.h5 kept
+for other in run/checkpoints/step-00000003.h5 deck.ini run; do
+    nami 1 export run/checkpoints/step-00000003.h5 "$other"
+    want 2 $? "export over $other" "exists and is not a safetensors file"
+done
+same run/checkpoints/step-00000003.h5 kept "the checkpoint behind these"
+nami 1 export run/checkpoints/step-00000003.h5 own.safetensors
+want 0 $? "export over an older one"
 [ ! -e b.safetensors ] || { echo "FAIL b.safetensors was written"; failed=1; }
 
 # image models, with statistics: a step from the checkpoint and from its export are the same
@@ -53,7 +61,8 @@ while [ $i -lt 16 ]; do
     i=$((i + 1))
 done >images.bin
 "$NAMI_PROGRAM" import cifar10 images.bin images.h5 >import.out 2>&1 || { cat import.out; exit 1; }
-images="deck.ini data.train=images.h5 data.valid=images.h5 model.family=resnet20 pipeline.schedule=dapple"
+sed 's/^layers.*/family = resnet20/; /^width/d; /^heads/d; /^context/d; /^vocabulary/d' deck.ini >images.ini
+images="images.ini data.train=images.h5 data.valid=images.h5 pipeline.schedule=dapple"
 # shellcheck disable=SC2086
 nami 1 run $images run.directory=i1 train.steps=2
 want 0 $? "2 steps of resnet20"

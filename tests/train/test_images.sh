@@ -109,6 +109,15 @@ refused 2 "data.mean = '1 2'" "data.mean=1 2"
 refused 2 "data.deviation = '0'" data.deviation=0
 refused 2 "none.h5" data.train=none.h5
 refused 2 "which is not set" data.train=
+refused 2 "model.layers is set, but family lenet does not read it" model.layers=7
+refused 2 "model.chain is set, but family lenet does not read it" model.chain=relu
+refused 2 "model.batch_norm is set, but family lenet does not" model.batch_norm=no
+refused 2 "model.stem is set, but family gpt does not" model.family=gpt model.stem=small
+refused 2 "are for images" model.family=synthetic data.train= data.valid=
+nami 1 plan images.ini pipeline.positions=1
+want 0 $? "plan speaks of images" "4 micro-batches of 8 images, f32"
+nami 1 export one/checkpoints/step-00000060.h5 one.safetensors --layout nanogpt
+want 2 $? "nanoGPT's layout of LeNet" "nanogpt is for GPT-2"
 refused 2 "are for images" model.family=gpt model.layers=1 model.width=8 model.heads=1 model.context=8 \
     data.train=text-train.h5 data.valid=
 refused 2 "no array /tokens" model.family=gpt model.layers=1 model.width=8 model.heads=1 model.context=8 \
