@@ -7,10 +7,45 @@
 
 #include "base/memory.h"
 
+/* Numbers of one sample behind a layer, and of its weights, that sizes can be computed with. */
+enum { MOST_NUMBERS = 1 << 30 };
+#define MOST_WEIGHTS ((int64_t)1 << 40)
+
+/* Whether `count` numbers make at most `most`. */
+static bool is_small(const int64_t *factor, int count, int64_t most)
+{
+    int64_t all = 1;
+    for (int i = 0; i < count; i++)
+        if (__builtin_mul_overflow(all, factor[i], &all) || all > most)
+            return false;
+    return true;
+}
+
+/* Refuse a last layer that is too large, before anything is made of it. */
+static void check_size(nami_net *n)
+{
+    if (n->status != NAMI_OK || n->layers == 0)
+        return;
+    const nami_layer *l = &n->layer[n->layers - 1];
+    const int64_t in = l->in[0] >= 0 ? n->layer[l->in[0]].shape.dim[3] : 1;
+    const int64_t weights[] = {l->window.kernel_h, l->window.kernel_w, in,
+                               l->shape.dim[3]};
+    bool good = is_small(l->shape.dim, l->shape.rank, MOST_NUMBERS);
+    if (l->kind == NAMI_LAYER_CONV)
+        good = good && is_small(weights, 4, MOST_WEIGHTS);
+    if (!good)
+        n->status =
+            nami_fail(NAMI_EINPUT,
+                      "layer %d %s makes more than %d numbers of a sample, or "
+                      "has more than %lld weights",
+                      n->layers - 2, l->name, MOST_NUMBERS, (long long)MOST_WEIGHTS);
+}
+
 /* Append a layer; x, other: what it reads. NULL once something is wrong. */
 static nami_layer *append(nami_net *n, nami_layer_kind kind, int x, int other,
                           const char *name)
 {
+    check_size(n);
     if (n->status != NAMI_OK)
         return NULL;
     n->layer = nami_realloc(NAMI_MEM_OTHER, n->layer,
@@ -221,6 +256,7 @@ const char *nami_net_name(char buf[NAMI_NET_NAME], const char *prefix, const cha
 /* A net ends in as many numbers as there are classes. */
 static void check_end(nami_net *n)
 {
+    check_size(n);
     if (n->status != NAMI_OK)
         return;
     const nami_layer *l = &n->layer[last(n)];

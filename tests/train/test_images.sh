@@ -112,6 +112,11 @@ refused 2 "which is not set" data.train=
 refused 2 "model.layers is set, but family lenet does not read it" model.layers=7
 refused 2 "model.chain is set, but family lenet does not read it" model.chain=relu
 refused 2 "model.batch_norm is set, but family lenet does not" model.batch_norm=no
+wide="conv 1048576 1 pad 1048576"
+refused 2 "layer 0 0 makes more than 1073741824 numbers" model.family=chain "model.chain=$wide, $wide, global, flatten, linear classes"
+refused 2 "layer 0 0 makes more than 1073741824 numbers" model.family=chain "model.chain=$wide, flatten, linear classes"
+refused 2 "layer 1 1 .*or has more than" model.family=chain \
+    "model.chain=conv 1048576 1 stride 28, conv 1048576 4096 pad 2048, flatten, linear classes"
 refused 2 "model.stem is set, but family gpt does not" model.family=gpt model.stem=small
 refused 2 "are for images" model.family=synthetic data.train= data.valid=
 nami 1 plan images.ini pipeline.positions=1
