@@ -44,6 +44,22 @@ static bool read_shape(hid_t array, nami_store_type *type, int *rank, int64_t ex
     return ok;
 }
 
+/* Whether an array's elements are in the file: one that was announced and never written reads as zeros, however many. */
+static bool is_stored(hid_t array, const int64_t extent[4], int rank)
+{
+    hid_t made = H5Dget_create_plist(array), t = H5Dget_type(array);
+    int64_t bytes = t < 0 ? 0 : (int64_t)H5Tget_size(t);
+    bool packed = made >= 0 && H5Pget_nfilters(made) > 0, ok = bytes > 0;
+    for (int i = 0; i < rank; i++)
+        ok = ok && !__builtin_mul_overflow(bytes, extent[i], &bytes);
+    ok = ok && (packed || H5Dget_storage_size(array) >= (hsize_t)bytes);
+    if (made >= 0)
+        H5Pclose(made);
+    if (t >= 0)
+        H5Tclose(t);
+    return ok;
+}
+
 nami_status nami_store_shape_alone(nami_store *s, const char *name,
                                    nami_store_type *type, int *rank, int64_t extent[4])
 {
@@ -61,6 +77,11 @@ nami_status nami_store_shape_alone(nami_store *s, const char *name,
                 nami_fail(NAMI_EINPUT,
                           "%s: array %s is of a type or shape that nami does not know",
                           s->path, name);
+        else if (!is_stored(array, extent, *rank))
+            status = nami_fail(NAMI_EINPUT,
+                               "%s: array %s announces more elements than the file "
+                               "stores",
+                               s->path, name);
         if (array >= 0)
             H5Dclose(array);
     }

@@ -241,6 +241,9 @@ static void write_foreign(const char *path, H5F_libver_t format)
     d = H5Dcreate2(f, "unsigned", H5T_STD_U64LE, space, H5P_DEFAULT, H5P_DEFAULT,
                    H5P_DEFAULT);
     H5Dclose(d);
+    d = H5Dcreate2(f, "void", H5T_STD_U16LE, space, H5P_DEFAULT, H5P_DEFAULT,
+                   H5P_DEFAULT); /* announced, never written */
+    H5Dclose(d);
     H5Tset_size(type, H5T_VARIABLE);
     hid_t a = H5Acreate2(f, "text", type, one, H5P_DEFAULT, H5P_DEFAULT);
     H5Awrite(a, type, &(const char *){"of any length"});
@@ -291,6 +294,8 @@ static void test_foreign(void **state)
     }
     assert_fails(nami_store_shape(s, "/unsigned", &type, &dims, extent), NAMI_EINPUT,
                  "type or shape");
+    assert_fails(nami_store_shape(s, "/void", &type, &dims, extent), NAMI_EINPUT,
+                 "more elements than the file stores");
     assert_ok(nami_store_get_text(s, "text", &text));
     assert_string_equal(text, "of any length");
     nami_free(text);
