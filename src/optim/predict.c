@@ -39,7 +39,7 @@ nami_status nami_predict_prepare(const nami_optim_options *o, nami_backend *b,
         .wide = wide, .count = count, .v = is_adam(o) ? &some : NULL};
     const nami_arg_predict back = {.wide = wide, .count = count};
     const nami_arg_drift drift = {.wide = wide, .count = count};
-    *out = (nami_predict_kernels){NULL};
+    *out = (nami_predict_kernels){.predict = NULL};
     if (predicted) {
         NAMI_TRY(check_direction(o));
         NAMI_TRY(nami_backend_prepare(b, NAMI_PREDICT, &along, &out->predict));

@@ -143,12 +143,16 @@ static void test_all(void **state)
             block[b].output = ROLL(0, 20);
             block[b].parameter = ROLL(0, 5);
         }
-        nami_ashpipe_request r = {
-            .chain = &c,
-            .level = {{1 + (int)ROLL(0, 3), ROLL(5, 100), ROLL(0, 1) < 0.5},
-                      {1 + (int)ROLL(0, 3), ROLL(5, 50), ROLL(0, 1) < 0.5}},
-            .levels = 1 + (int)ROLL(0, 2),
-            .memory = ROLL(0, 1) < 0.3 ? INFINITY : ROLL(5, 50)};
+        nami_ashpipe_request r = {.chain =
+                                      &c}; /* numbers are drawn one by one: in order */
+        for (int i = 0; i < 2; i++) {
+            r.level[i].ranks = 1 + (int)ROLL(0, 3);
+            r.level[i].bandwidth = ROLL(5, i == 0 ? 100 : 50);
+            r.level[i].connected = ROLL(0, 1) < 0.5;
+        }
+        r.levels = 1 + (int)ROLL(0, 2);
+        bool bounded = ROLL(0, 1) >= 0.3;
+        r.memory = bounded ? ROLL(5, 50) : INFINITY;
         int top = r.levels - 1;
         int ranks = r.level[0].ranks * (top ? r.level[1].ranks : 1);
         double want = best_of(&r, top, 0, c.blocks - 1, r.level[top].ranks).seconds;
