@@ -19,7 +19,9 @@ static void point_at_samples(nami_exec *e, const nami_task *task, nami_graph_cal
     if (stage == l->train.place.stages - 1) {
         c->targets = e->targets + held * (s->targets / slices);
         c->loss = e->losses + unit;
-        c->best = e->train && !s->image ? NULL : c->loss + nami_exec_pieces(e);
+        c->best = e->train && s->kind == NAMI_SAMPLE_TOKENS
+                      ? NULL
+                      : c->loss + nami_exec_pieces(e);
         c->five = c->best ? c->best + nami_exec_pieces(e) : NULL;
     }
 }

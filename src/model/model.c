@@ -359,9 +359,13 @@ nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time)
 {
     const nami_model_options *o = &m->options;
     if (!m->family->images)
-        return (nami_model_sample){
-            .words = time, .targets = time, .classes = o->vocabulary};
-    return (nami_model_sample){.image = true,
+        return (nami_model_sample){.kind = NAMI_SAMPLE_TOKENS,
+                                   .time = time,
+                                   .words = time,
+                                   .targets = time,
+                                   .classes = o->vocabulary};
+    return (nami_model_sample){.kind = NAMI_SAMPLE_IMAGE,
+                               .time = 1,
                                .height = o->image_height,
                                .width = o->image_width,
                                .channels = o->image_channels,

@@ -56,15 +56,26 @@ typedef struct nami_param {
  * momentum of BatchNorm2d. */
 #define NAMI_MODEL_MOMENTUM 0.1
 
-/* What a sample is, in words of four bytes, as the first and the last stage take it. */
+/* Kinds of samples: what the first stage takes as input, and the last one as targets. */
+typedef enum nami_sample_kind {
+    NAMI_SAMPLE_TOKENS, /* tokens [T] i32; the next tokens [T] i32, negative ones do not count */
+    NAMI_SAMPLE_IMAGE, /* [height,width,channels] f32, channels fastest, normalised; the class i32 */
+    /* T tokens, T token types (0, 1 ...), then the length L i32: the first 1 <= L <= T tokens are real, the others
+     * padding; M masked positions below L, the M tokens that were there (-1: the slot is unused, its position 0), then
+     * whether the second sentence is not the one that follows the first: 0, 1, or -1 for no such question. */
+    NAMI_SAMPLE_MASKED
+} nami_sample_kind;
+
+/* What a sample is, in words of four bytes. */
 typedef struct nami_model_sample {
-    bool
-        image; /* [height,width,channels] f32, channels fastest, normalised; else tokens [T] i32 */
+    nami_sample_kind kind;
     int64_t height, width, channels; /* of an image */
-    int64_t words;                   /* of an input: height width channels, or T */
-    int64_t
-        targets; /* i32: 1, the class; or T, the next tokens; negative ones do not count */
-    int64_t classes; /* all targets (and tokens) are below it */
+    int64_t time;                    /* T; of an image 1 */
+    int64_t masked;                  /* M */
+    int64_t words; /* of an input: height width channels, T or 2T + 1 */
+    int64_t side;  /* the last words of an input, which every stage reads: 1, L, or 0 */
+    int64_t targets; /* 1, T or 2M + 1 */
+    int64_t classes; /* all classes and tokens are below it */
 } nami_model_sample;
 
 typedef struct nami_model nami_model;

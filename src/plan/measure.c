@@ -106,7 +106,7 @@ static void take_ends(bench *b)
     nami_model_sample s = nami_model_sample_of(r->model, time);
     nami_graph_call *c = &b->call;
     if (b->block == 0) {
-        c->input = take_words(b, n * s.words, s.classes, s.image);
+        c->input = take_words(b, n * s.words, s.classes, s.kind == NAMI_SAMPLE_IMAGE);
     } else {
         int64_t count = n * nami_model_boundary(r->model, b->block, time);
         c->input = take_values(b, count, 1);

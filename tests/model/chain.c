@@ -189,7 +189,7 @@ void chain_tokens(chain *c, uint64_t seed)
     uint64_t vocabulary = (uint64_t)c->sample.classes;
     for (int64_t i = 0; i < samples * c->sample.words; i++) {
         float pixel = (float)nami_normal(seed, (uint64_t)i);
-        if (c->sample.image)
+        if (c->sample.kind == NAMI_SAMPLE_IMAGE)
             memcpy(&c->token[i], &pixel, sizeof pixel);
         else
             c->token[i] = (int32_t)(nami_mix(seed, (uint64_t)i) % vocabulary);

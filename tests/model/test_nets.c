@@ -118,7 +118,8 @@ static void test_sample(void **state)
     assert_true(nami_model_takes_images(&o));
     assert_ok(nami_model_new(&o, 0, &m));
     const nami_model_sample s = nami_model_sample_of(m, 1);
-    assert_true(s.image && s.words == 224 * 224 * 3 && s.targets == 1);
+    assert_true(s.kind == NAMI_SAMPLE_IMAGE && s.words == 224 * 224 * 3 &&
+                s.targets == 1);
     assert_int_equal(s.classes, 1000);
     assert_int_equal(nami_model_boundary(m, 1, 1), 56 * 56 * 64);
     assert_int_equal(nami_model_boundary(m, 9, 1), 7 * 7 * 512);
