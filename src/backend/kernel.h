@@ -165,10 +165,11 @@ typedef struct nami_arg_pool {
 } nami_arg_pool;
 
 typedef enum nami_unary {
-    NAMI_RELU,    /* BI reads x or y, they tell the same */
-    NAMI_RELU6,   /* the same */
-    NAMI_SIGMOID, /* BI reads x */
-    NAMI_SILU,    /* x sigmoid(x); BI reads x */
+    NAMI_RELU,     /* BI reads x or y, they tell the same */
+    NAMI_RELU6,    /* the same */
+    NAMI_SIGMOID,  /* BI reads x */
+    NAMI_SILU,     /* x sigmoid(x); BI reads x */
+    NAMI_GELU_ERF, /* x Phi(x), Phi(x) = (1 + erf(x / sqrt(2))) / 2; BI reads x */
     NAMI_UNARIES
 } nami_unary;
 

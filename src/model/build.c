@@ -69,6 +69,15 @@ int nami_build_gelu(const nami_block_build *b, int x)
     return n->out = out;
 }
 
+int nami_build_unary(const nami_block_build *b, int x, nami_unary function)
+{
+    int out = nami_graph_value_like(b->graph, x);
+    nami_node *n = nami_graph_node(b->graph, &nami_op_unary);
+    n->in[0] = x;
+    n->whole[0] = function;
+    return n->out = out;
+}
+
 int nami_build_attention(const nami_block_build *b, int qkv, const char *name)
 {
     int64_t heads = b->model->options.heads;

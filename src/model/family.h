@@ -76,7 +76,8 @@ int nami_build_use(const nami_block_build *b, const char *name, const char *suff
 
 int nami_build_linear(const nami_block_build *b, int x, const char *name);
 int nami_build_norm(const nami_block_build *b, int x, const char *name);
-int nami_build_gelu(const nami_block_build *b, int x);
+int nami_build_gelu(const nami_block_build *b, int x); /* tanh form */
+int nami_build_unary(const nami_block_build *b, int x, nami_unary function);
 int nami_build_attention(const nami_block_build *b, int qkv, const char *name);
 int nami_build_dropout(const nami_block_build *b, int x, const char *name);
 int nami_build_residual(const nami_block_build *b, int x, int branch, const char *name);

@@ -44,7 +44,8 @@ static const nami_option rows[] = {
     ROW(chain, TEXT, .fallback = "",
         .help = "Family chain: its layers, separated by commas, with | between "
                 "blocks: conv OUT KERNEL [stride N] [pad N] [groups N] [bias yes], "
-                "norm, relu, relu6, silu, sigmoid, max KERNEL [stride N] [pad N], "
+                "norm, relu, relu6, silu, sigmoid, gelu (by erf), max KERNEL [stride "
+                "N] [pad N], "
                 "mean KERNEL, global, flatten, linear OUT, dropout; OUT may be "
                 "classes."),
     ROW(tied, BOOL, .fallback = "yes",

@@ -159,6 +159,7 @@ static void test_unary(void **state)
     check_unary(&nami_op_unary, NAMI_RELU);
     check_unary(&nami_op_unary, NAMI_RELU6);
     check_unary(&nami_op_unary, NAMI_SILU);
+    check_unary(&nami_op_unary, NAMI_GELU_ERF);
 }
 
 static void test_two_inputs(void **state)

@@ -6,6 +6,12 @@
 
 #define GET nami_ref_get
 
+/* The normal distribution function; without cancellation far below 0. */
+static double normal(double x)
+{
+    return 0.5 * erfc(-x / sqrt(2));
+}
+
 /* NaN stays NaN. */
 static double unary(nami_unary function, double x)
 {
@@ -13,6 +19,8 @@ static double unary(nami_unary function, double x)
         return x <= 0 ? 0 : x;
     if (function == NAMI_RELU6)
         return x <= 0 ? 0 : x >= 6 ? 6 : x;
+    if (function == NAMI_GELU_ERF)
+        return x * normal(x);
     return (function == NAMI_SILU ? x : 1) / (1 + exp(-x));
 }
 
@@ -23,6 +31,8 @@ static double slope(nami_unary function, double x)
         return x <= 0 ? 0 : 1;
     if (function == NAMI_RELU6)
         return x <= 0 || x >= 6 ? 0 : 1;
+    if (function == NAMI_GELU_ERF)
+        return normal(x) + x * exp(-0.5 * x * x) / sqrt(8 * atan(1));
     const double s = 1 / (1 + exp(-x));
     return function == NAMI_SIGMOID ? s * (1 - s) : s + x * s * (1 - s);
 }
