@@ -61,6 +61,9 @@ void nami_exchange_widen(nami_exchange_kind kind, int64_t count, const void *in,
 /* nami's name of an array in a family's file, freed with nami_free; NULL: it is known to be no parameter. Local. */
 char *nami_exchange_own(const char *family, const char *name);
 
+/* Whether a family is one of the ResNets for CIFAR. Local. */
+bool nami_exchange_cifar(const char *family);
+
 /* Whether a parameter may be missing because skips are padded with zeros, and its value then [its shape]. Local. */
 bool nami_exchange_padded(const char *family, const char *name);
 void nami_exchange_pad(const nami_param *param, float *data);

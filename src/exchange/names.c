@@ -3,7 +3,8 @@
  *
  * gpt: nanoGPT's names, which are Hugging Face's with "transformer." in front (optional there); their four matrices are
  * [in,out] in Hugging Face's files (Conv1D) and [out,in] in nanoGPT's. Image models: torchvision's names, as they are; of
- * resnet20 also those of the published net, of densenet121 those of the published file, which has "norm.1" for "norm1".
+ * the ResNets for CIFAR also those of the published nets, of densenet121 those of the published file, which has "norm.1"
+ * for "norm1".
  */
 #include <string.h>
 
@@ -70,7 +71,7 @@ char *nami_exchange_own(const char *family, const char *name)
     name = strip(name);
     if (is_none(family, name))
         return NULL;
-    if (!strcmp(family, "resnet20") && starts_with(name, "linear."))
+    if (nami_exchange_cifar(family) && starts_with(name, "linear."))
         return nami_strf("fc.%s", name + strlen("linear."));
     if (!strcmp(family, "densenet121"))
         return join_dense(name);

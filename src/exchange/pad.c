@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* pad.c - the published ResNet-20 for CIFAR has no projections: a skip takes every second pixel, and zeros around its
+/* pad.c - the published ResNets for CIFAR have no projections: a skip takes every second pixel, and zeros around its
  * channels (option A of He et al., 2015, 4.2). A projection by 0 and 1 and a norm that changes nothing do the same.
  */
 #include <string.h>
 
 #include "exchange/inner.h"
 
+bool nami_exchange_cifar(const char *family)
+{
+    static const char *const own[] = {"resnet20", "resnet32", "resnet44", "resnet56",
+                                      "resnet110"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (!strcmp(family, own[i]))
+            return true;
+    return false;
+}
+
 bool nami_exchange_padded(const char *family, const char *name)
 {
-    return !strcmp(family, "resnet20") && strstr(name, ".downsample.");
+    return nami_exchange_cifar(family) && strstr(name, ".downsample.");
 }
 
 static bool ends_with(const char *s, const char *end)

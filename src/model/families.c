@@ -15,10 +15,15 @@
     FAMILY(vgg16)                                                                      \
     FAMILY(vgg19)                                                                      \
     FAMILY(resnet20)                                                                   \
+    FAMILY(resnet32)                                                                   \
+    FAMILY(resnet44)                                                                   \
+    FAMILY(resnet56)                                                                   \
+    FAMILY(resnet110)                                                                  \
     FAMILY(resnet18)                                                                   \
     FAMILY(resnet34)                                                                   \
     FAMILY(resnet50)                                                                   \
     FAMILY(resnet101)                                                                  \
+    FAMILY(resnet152)                                                                  \
     FAMILY(resnext50)                                                                  \
     FAMILY(efficientnetv2)                                                             \
     FAMILY(inception)                                                                  \

@@ -52,8 +52,11 @@ extern const nami_family nami_family_alexnet, nami_family_chain,
 extern const nami_family nami_family_efficientnetv2, nami_family_inception;
 extern const nami_family nami_family_lenet, nami_family_mlp, nami_family_mobilenetv2;
 extern const nami_family nami_family_resnet18, nami_family_resnet20;
+extern const nami_family nami_family_resnet32, nami_family_resnet44;
+extern const nami_family nami_family_resnet56, nami_family_resnet110;
 extern const nami_family nami_family_resnet34, nami_family_resnet50;
-extern const nami_family nami_family_resnet101, nami_family_resnext50;
+extern const nami_family nami_family_resnet101, nami_family_resnet152;
+extern const nami_family nami_family_resnext50;
 extern const nami_family nami_family_squeezenet, nami_family_vgg11, nami_family_vgg13;
 extern const nami_family nami_family_vgg16, nami_family_vgg19;
 extern const nami_family nami_family_template; /* a pattern to copy */

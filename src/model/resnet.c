@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* resnet.c - residual nets (He et al., 2015) and ResNeXt (Xie et al., 2016), with torchvision's names.
  *
- * A residual block is a block. resnet20 is the paper's net for CIFAR with projections where the shape changes. Small
+ * A residual block is a block. resnet20 to resnet110 are the paper's nets for CIFAR with projections where the shape changes. Small
  * images: the first convolution is 3x3 with stride 1, and no pooling follows.
  */
 #include <stdio.h>
@@ -112,11 +112,17 @@ static void make(nami_net *n, const nami_model_options *o, const resnet *r)
     NAMI_NET_FAMILY(id, make_##id)
 
 RESNET(resnet20, .parts = 3, .blocks = {3, 3, 3}, .width = 16, .cifar = true);
+RESNET(resnet32, .parts = 3, .blocks = {5, 5, 5}, .width = 16, .cifar = true);
+RESNET(resnet44, .parts = 3, .blocks = {7, 7, 7}, .width = 16, .cifar = true);
+RESNET(resnet56, .parts = 3, .blocks = {9, 9, 9}, .width = 16, .cifar = true);
+RESNET(resnet110, .parts = 3, .blocks = {18, 18, 18}, .width = 16, .cifar = true);
 RESNET(resnet18, .parts = 4, .blocks = {2, 2, 2, 2}, .width = 64);
 RESNET(resnet34, .parts = 4, .blocks = {3, 4, 6, 3}, .width = 64);
 RESNET(resnet50, .parts = 4, .blocks = {3, 4, 6, 3}, .width = 64, .bottleneck = true,
        .groups = 1, .group_width = 64);
 RESNET(resnet101, .parts = 4, .blocks = {3, 4, 23, 3}, .width = 64, .bottleneck = true,
+       .groups = 1, .group_width = 64);
+RESNET(resnet152, .parts = 4, .blocks = {3, 8, 36, 3}, .width = 64, .bottleneck = true,
        .groups = 1, .group_width = 64);
 RESNET(resnext50, .parts = 4, .blocks = {3, 4, 6, 3}, .width = 64, .bottleneck = true,
        .groups = 32, .group_width = 4);

@@ -197,6 +197,7 @@ static void test_names(void **state)
         {"resnet18", "fc.weight", "fc.weight"},
         {"resnet18", "linear.weight", "linear.weight"},
         {"resnet20", "module.linear.weight", "fc.weight"},
+        {"resnet110", "linear.weight", "fc.weight"},
         {"densenet121", "features.denseblock1.denselayer1.norm.1.weight",
          "features.denseblock1.denselayer1.norm1.weight"},
         {"densenet121", "features.denseblock4.denselayer16.conv.2.weight",

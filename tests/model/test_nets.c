@@ -52,11 +52,16 @@ static const struct {
     {"vgg19", 224, 3, 1000, 0, true, 143678248, 19},
     {"vgg16", 32, 3, 10, 1, true, 14728266, 14}, /* the CIFAR variant in wide use */
     {"resnet20", 32, 3, 10, 0, false, 272474, 11},
+    {"resnet32", 32, 3, 10, 0, false, 466906, 17}, /* 464154 without projections */
+    {"resnet44", 32, 3, 10, 0, false, 661338, 23},
+    {"resnet56", 32, 3, 10, 0, false, 855770, 29},
+    {"resnet110", 32, 3, 10, 0, false, 1730714, 56},
     {"resnet18", 224, 3, 1000, 0, false, 11689512, 10},
     {"resnet18", 32, 3, 10, 1, false, 11173962, 10}, /* the CIFAR variant in wide use */
     {"resnet34", 224, 3, 1000, 0, false, 21797672, 18},
     {"resnet50", 224, 3, 1000, 0, false, 25557032, 18},
     {"resnet101", 224, 3, 1000, 0, false, 44549160, 35},
+    {"resnet152", 224, 3, 1000, 0, false, 60192808, 52},
     {"resnext50", 224, 3, 1000, 0, false, 25028904, 18},
     {"densenet121", 224, 3, 1000, 0, false, 7978856, 63},
     {"efficientnetv2", 384, 3, 1000, 0, false, 21458488, 42},
@@ -91,11 +96,12 @@ static void test_work(void **state)
         const char *name;
         int64_t size;
         double giga; /* multiply-adds */
-    } work[] = {{"resnet18", 224, 1.814},     {"resnet50", 224, 4.089},
-                {"vgg16", 224, 15.47},        {"alexnet", 224, 0.714},
-                {"mobilenetv2", 224, 0.3008}, {"squeezenet", 224, 0.349},
-                {"densenet121", 224, 2.834},  {"resnext50", 224, 4.230},
-                {"inception", 299, 5.713},    {"efficientnetv2", 384, 8.366}};
+    } work[] = {{"resnet18", 224, 1.814},      {"resnet50", 224, 4.089},
+                {"resnet152", 224, 11.51},     {"vgg16", 224, 15.47},
+                {"alexnet", 224, 0.714},       {"mobilenetv2", 224, 0.3008},
+                {"squeezenet", 224, 0.349},    {"densenet121", 224, 2.834},
+                {"resnext50", 224, 4.230},     {"inception", 299, 5.713},
+                {"efficientnetv2", 384, 8.366}};
     for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
         nami_model *m;
         const nami_model_options o = options_of(work[i].name, work[i].size, 3, 1000);
