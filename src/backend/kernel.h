@@ -29,7 +29,7 @@ typedef enum nami_kernel {
     NAMI_NORM_BW,
     NAMI_GELU_F, /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
     NAMI_GELU_BI,
-    NAMI_ATTENTION_F, /* causal multi-head self-attention on packed q,k,v */
+    NAMI_ATTENTION_F, /* multi-head self-attention on packed q,k,v, causal or whole */
     NAMI_ATTENTION_BI,
     NAMI_DROPOUT_F,  /* y = add + keep(x)/(1-p) */
     NAMI_DROPOUT_BI, /* dx = keep(dy)/(1-p) */
@@ -211,7 +211,12 @@ typedef struct nami_arg_turn { /* TURN; CAST of rows alone */
 
 typedef struct nami_arg_attention {
     nami_dtype act;
-    int64_t batch, time, heads, head_width; /* B, T, H, C/H */
+    int64_t batch, time, heads, head_width; /* B, T, H, D = C/H */
+    int64_t
+        kv_heads; /* G, divides H: heads h and h' share k, v where h / (H/G) = h' / (H/G); 0: H */
+    bool whole; /* every row sees all columns; else row i those up to i */
+    const int32_t *
+        length; /* [B], 1 to T: with `whole`, no row of sample b sees columns from length[b] on; NULL: all */
     int64_t
         slices; /* K token slices of T positions make a sample; 0 or 1: it is whole */
     int64_t slice; /* k of this one: its rows are [kT, (k+1)T) of the sample */
@@ -220,16 +225,16 @@ typedef struct nami_arg_attention {
         dropout; /* p of the attention weights, 0 = none; weight (h,i,j) is element nami_attention_element */
     uint64_t key;         /* of this operator and step */
     int64_t first_sample; /* global index of sample 0 */
-    const void *qkv;      /* [B,T,3C] act: q, k, v one after the other */
-    void *y;              /* [B,T,C] act; read by BI */
-    void *lse;            /* [B,H,T] wide: log of the softmax sum, for BI */
-    const void *dy;       /* [B,T,C] act */
-    void *dqkv;           /* [B,T,3C] act */
-    void *dkv;            /* [B,T,2C] wide, k then v; K > 1 alone, see below */
-    void *scratch;        /* prepared.scratch bytes */
+    const void *qkv; /* [B,T,(H+2G)D] act: q, k, v one after the other, head by head */
+    void *y;         /* [B,T,C] act; read by BI */
+    void *lse;       /* [B,H,T] wide: log of the softmax sum, for BI */
+    const void *dy;  /* [B,T,C] act */
+    void *dqkv;      /* like qkv */
+    void *dkv;       /* [B,T,2GD] wide, k then v; K > 1 alone, see below */
+    void *scratch;   /* prepared.scratch bytes */
 } nami_arg_attention;
 
-/* With K > 1 slice k attends to the k, v of slices 0..k: slice j's qkv lies (k - j) strides before its own. BI runs
+/* With K > 1 (not with `whole`) slice k attends to the k, v of slices 0..k: slice j's qkv lies (k - j) strides before its own. BI runs
  * from the last slice to the first. The last slice overwrites the dkv of all slices before it with its share of
  * their gradients, the others add theirs; dqkv of slice k has what later slices left in its dkv. */
 
@@ -335,6 +340,18 @@ typedef struct nami_arg_wait { /* one pass: exactly y, dx or dw is given */
     void *dx;       /* = dy, act */
     void *dw;       /* [1] wide, += the sum of dy in order */
 } nami_arg_wait;
+
+/* Heads of k and v. Local. */
+static inline int64_t nami_attention_groups(const nami_arg_attention *a)
+{
+    return a->kv_heads > 0 ? a->kv_heads : a->heads;
+}
+
+/* Elements of a row of qkv. Local. */
+static inline int64_t nami_attention_row(const nami_arg_attention *a)
+{
+    return (a->heads + 2 * nami_attention_groups(a)) * a->head_width;
+}
 
 /* Number of the attention weight of head h, row i, column j for nami_keep; `time`, i, j of the whole sample; rows start
  * at multiples of 4. Local. */

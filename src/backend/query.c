@@ -11,12 +11,18 @@ static nami_query linear_query(const nami_arg_linear *a)
                         .flags = (a->b ? 1 : 0) | (a->add ? 2 : 0) | (a->db ? 4 : 0)};
 }
 
+/* Flags of attention: token slices, or that every row sees all. */
+enum { WHOLE = -1 };
+
 static nami_query attention_query(const nami_arg_attention *a)
 {
-    return (nami_query){.type = a->act,
-                        .dim = {a->batch, a->time, a->heads, a->head_width},
-                        .flags = a->slices > 1 ? a->slices : 0,
-                        .real = a->dropout};
+    return (nami_query){
+        .type = a->act,
+        .dim = {a->batch, a->time, a->heads, a->head_width, nami_attention_groups(a)},
+        .flags = a->whole        ? WHOLE
+                 : a->slices > 1 ? a->slices
+                                 : 0,
+        .real = a->dropout};
 }
 
 static nami_query norm_query(const nami_arg_norm *a)
@@ -205,21 +211,26 @@ static double conv_elements(const int64_t *d)
                            (double)d[2] * (double)d[6] * (double)d[7]);
 }
 
+/* Weights of attention that are not masked: the lower triangle, of slices their mean, or all, whatever the lengths. */
+static double attention_pairs(const nami_query *r)
+{
+    const double heads = (double)(r->dim[0] * r->dim[2]), time = (double)r->dim[1];
+    const double slices = r->flags > 1 ? (double)r->flags : 1;
+    return heads * time * (r->flags == WHOLE ? time : (time * slices + 1) / 2);
+}
+
 static double kernel_flops(const nami_query *r, double n)
 {
     const int64_t *d = r->dim;
-    const int64_t slices = r->flags > 1 ? r->flags : 1; /* of attention: their mean */
     switch ((nami_kernel)r->kernel) {
     case NAMI_LINEAR_F:
     case NAMI_LINEAR_BI:
     case NAMI_LINEAR_BW:
         return 2.0 * (double)d[0] * (double)d[1] * (double)d[2];
-    case NAMI_ATTENTION_F: /* two products over the lower triangle */
-        return 2.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] *
-               (double)(d[1] * slices + 1);
+    case NAMI_ATTENTION_F: /* two products */
+        return 4.0 * attention_pairs(r) * (double)d[3];
     case NAMI_ATTENTION_BI: /* five */
-        return 5.0 * (double)(d[0] * d[2] * d[3]) * (double)d[1] *
-               (double)(d[1] * slices + 1);
+        return 10.0 * attention_pairs(r) * (double)d[3];
     case NAMI_CONV_F:
     case NAMI_CONV_BI:
     case NAMI_CONV_BW:
@@ -274,10 +285,10 @@ static double kernel_bytes(const nami_query *r, double n)
     case NAMI_UNARY_BI:
     case NAMI_EXCITE_BI:
         return 3 * n * size;
-    case NAMI_ATTENTION_F:
-        return 4 * n * size;
-    case NAMI_ATTENTION_BI:
-        return 8 * n * size;
+    case NAMI_ATTENTION_F: /* qkv and y */
+        return (2 + 2 * (double)d[4] / (double)d[2]) * n * size;
+    case NAMI_ATTENTION_BI: /* these and their gradients */
+        return (4 + 4 * (double)d[4] / (double)d[2]) * n * size;
     case NAMI_NORM_F:
     case NAMI_NORM_BW:
     case NAMI_GELU_F:
@@ -306,7 +317,12 @@ void nami_query_cost(const nami_query *r, nami_prepared *out)
 {
     double n = 1; /* elements of the main operand */
     const bool embed = r->kernel == NAMI_EMBED_F || r->kernel == NAMI_EMBED_BW;
-    const int dims = embed ? 3 : is_conv(r) || is_pool(r) ? 0 : NAMI_QUERY_DIMS;
+    const bool attention =
+        r->kernel == NAMI_ATTENTION_F || r->kernel == NAMI_ATTENTION_BI;
+    const int dims = embed                      ? 3
+                     : attention                ? 4
+                     : is_conv(r) || is_pool(r) ? 0
+                                                : NAMI_QUERY_DIMS;
     for (int i = 0; i < dims; i++)
         if (r->dim[i] > 0)
             n *= (double)r->dim[i];

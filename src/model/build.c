@@ -78,23 +78,28 @@ int nami_build_unary(const nami_block_build *b, int x, nami_unary function)
     return n->out = out;
 }
 
-int nami_build_attention(const nami_block_build *b, int qkv, const char *name)
+int nami_build_attention(const nami_block_build *b, int qkv,
+                         const nami_attention_kind *kind, const char *name)
 {
     int64_t heads = b->model->options.heads;
+    int64_t groups = kind->kv_heads > 0 ? kind->kv_heads : heads;
+    int64_t kv = 2 * groups * (width_of(b) / heads);
     int out = activation(b, width_of(b));
     int lse =
         nami_graph_value(b->graph, b->wide, nami_shape_of(b->batch, heads, b->time, 0));
     bool sliced = nami_graph_slices(b->graph) > 1;
-    int dkv =
-        sliced ? nami_graph_value(b->graph, b->wide,
-                                  nami_shape_of(b->batch, b->time, 2 * width_of(b), 0))
-               : -1;
+    int dkv = sliced ? nami_graph_value(b->graph, b->wide,
+                                        nami_shape_of(b->batch, b->time, kv, 0))
+                     : -1;
     nami_node *n = nami_graph_node(b->graph, &nami_op_attention);
     n->in[0] = qkv;
+    n->in[1] = kind->length;
     n->saved[0] = lse;
     n->saved[1] = dkv;
     n->real[0] = b->model->dropout;
     n->whole[0] = heads;
+    n->whole[1] = groups;
+    n->whole[2] = kind->whole;
     n->key = nami_hash_name(name);
     return n->out = out;
 }

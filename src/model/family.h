@@ -81,7 +81,17 @@ int nami_build_linear(const nami_block_build *b, int x, const char *name);
 int nami_build_norm(const nami_block_build *b, int x, const char *name);
 int nami_build_gelu(const nami_block_build *b, int x); /* tanh form */
 int nami_build_unary(const nami_block_build *b, int x, nami_unary function);
-int nami_build_attention(const nami_block_build *b, int qkv, const char *name);
+
+/* How nami_build_attention attends. */
+typedef struct nami_attention_kind {
+    int64_t kv_heads; /* of k and v; 0: as many as model.heads */
+    bool whole;       /* every position sees all */
+    int length; /* value i32 [B]: only so many first ones, `whole` alone; -1: all */
+} nami_attention_kind;
+
+/* From qkv [B,T,C+2GC/H], see nami_arg_attention; dropout of its weights as the model says. */
+int nami_build_attention(const nami_block_build *b, int qkv,
+                         const nami_attention_kind *kind, const char *name);
 int nami_build_dropout(const nami_block_build *b, int x, const char *name);
 int nami_build_residual(const nami_block_build *b, int x, int branch, const char *name);
 int nami_build_embed(const nami_block_build *b, int tokens, const char *wte,

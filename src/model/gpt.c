@@ -98,7 +98,8 @@ static int build_attention(const nami_block_build *b, int64_t l, int x)
     char name[64];
     int v = nami_build_norm(b, x, module(name, l, "ln_1"));
     v = nami_build_linear(b, v, module(name, l, "attn.c_attn"));
-    v = nami_build_attention(b, v, module(name, l, "attn"));
+    const nami_attention_kind causal = {.length = -1};
+    v = nami_build_attention(b, v, &causal, module(name, l, "attn"));
     v = nami_build_linear(b, v, module(name, l, "attn.c_proj"));
     return nami_build_residual(b, x, v, module(name, l, "attn.resid_dropout"));
 }

@@ -100,7 +100,7 @@ extern const nami_op
     nami_op_norm; /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps */
 extern const nami_op nami_op_gelu; /* in0 x */
 extern const nami_op
-    nami_op_attention; /* in0 qkv; saved lse [B,H,T], with slices dkv [B,T,2C]; real[0]=p; whole[0]=heads */
+    nami_op_attention; /* in0 qkv, in1 lengths [B] or none; real[0]=p; whole[0..2]=heads, kv heads, whole; see attention.c */
 extern const nami_op
     nami_op_residual; /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
 extern const nami_op nami_op_dropout; /* out = dropout(in0); real[0]=p */

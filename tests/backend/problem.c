@@ -135,21 +135,23 @@ static void unslice_lse(const nami_problem *p, char *whole, const char *sliced,
 static void go_sliced(job *j, nami_arg_attention whole)
 {
     const nami_problem *p = j->p;
-    const int64_t *d = p->dim, n = d[0] * d[1] * d[2] * d[3], parts = p->slices;
+    const int64_t *d = p->dim, tokens = d[0] * d[1], parts = p->slices;
+    const int64_t out = d[2] * d[3], in = nami_attention_row(&whole), kv = in - out;
     const size_t size = nami_dtype_size(p->act),
                  wsize = nami_dtype_size(job_wide(p->act));
-    const size_t row = (size_t)(d[2] * d[3]) * size;
-    const size_t block = (size_t)(n / parts) * (3 * size + 3 * size + 2 * wsize) + 64;
+    const size_t rows = (size_t)(tokens / parts); /* of a slice */
+    const size_t each = rows * (size_t)out * size, own_in = rows * (size_t)in * size,
+                 own_kv = rows * (size_t)kv * wsize;
+    const size_t block = 2 * own_in + own_kv + 64;
     char *kept = nami_backend_alloc(j->b, NAMI_MEM_OTHER, block * (size_t)parts);
-    char *qkv = job_fresh(j, "qkv of slices", p->act, 3 * n, 1);
-    char *dqkv = job_fresh(j, "dqkv of slices", p->act, 3 * n, 1);
-    char *dy = job_fresh(j, "dy of slices", p->act, n, 1);
-    char *y = job_fresh(j, "y of slices", p->act, n, 1);
-    char *lse = job_fresh(j, "lse of slices", job_wide(p->act), d[0] * d[1] * d[2], 1);
-    const size_t each = (size_t)n / (size_t)parts * size;
+    char *qkv = job_fresh(j, "qkv of slices", p->act, tokens * in, 1);
+    char *dqkv = job_fresh(j, "dqkv of slices", p->act, tokens * in, 1);
+    char *dy = job_fresh(j, "dy of slices", p->act, tokens * out, 1);
+    char *y = job_fresh(j, "y of slices", p->act, tokens * out, 1);
+    char *lse = job_fresh(j, "lse of slices", job_wide(p->act), tokens * d[2], 1);
     memset(kept, 0xff, block * (size_t)parts);
-    slice_rows(p, (char *)(uintptr_t)whole.qkv, qkv, 3 * row, false);
-    slice_rows(p, (char *)(uintptr_t)whole.dy, dy, row, false);
+    slice_rows(p, (char *)(uintptr_t)whole.qkv, qkv, (size_t)in * size, false);
+    slice_rows(p, (char *)(uintptr_t)whole.dy, dy, (size_t)out * size, false);
     for (int64_t i = 0; i < 2 * parts; i++) {
         const int64_t k = i < parts ? i : 2 * parts - 1 - i;
         nami_arg_attention a = whole;
@@ -159,24 +161,24 @@ static void go_sliced(job *j, nami_arg_attention whole)
         a.slice = k;
         a.stride = block;
         a.dkv = own;
-        a.qkv = own + (size_t)(n / parts) * 2 * wsize;
-        a.dqkv = own + (size_t)(n / parts) * (2 * wsize + 3 * size);
+        a.qkv = own + own_kv;
+        a.dqkv = own + own_kv + own_in;
         a.dy = dy + (size_t)k * each;
         a.y = y + (size_t)k * each;
         a.lse = lse + (size_t)(k * d[0] * d[2] * a.time) * wsize;
         if (i < parts)
-            memcpy((char *)(uintptr_t)a.qkv, qkv + 3 * (size_t)k * each, 3 * each);
+            memcpy((char *)(uintptr_t)a.qkv, qkv + (size_t)k * own_in, own_in);
         job_go(j, i < parts ? NAMI_ATTENTION_F : NAMI_ATTENTION_BI, &a, &a.scratch);
         if (i >= parts)
-            memcpy(dqkv + 3 * (size_t)k * each, a.dqkv, 3 * each);
+            memcpy(dqkv + (size_t)k * own_in, a.dqkv, own_in);
     }
-    slice_rows(p, whole.y, y, row, true);
-    slice_rows(p, whole.dqkv, dqkv, 3 * row, true);
+    slice_rows(p, whole.y, y, (size_t)out * size, true);
+    slice_rows(p, whole.dqkv, dqkv, (size_t)in * size, true);
     unslice_lse(p, whole.lse, lse, wsize);
     nami_backend_free(j->b, kept);
 }
 
-/* B, time, heads, head width */
+/* B, time, heads, head width, heads of k and v (0: the same), 0 causal, 1 whole, 2 whole with lengths */
 static nami_outcome run_attention(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
@@ -186,23 +188,32 @@ static nami_outcome run_attention(nami_backend *b, const nami_problem *p)
                             .time = d[1],
                             .heads = d[2],
                             .head_width = d[3],
+                            .kv_heads = d[4],
+                            .whole = d[5] > 0,
                             .dropout = p->dropout,
                             .key = p->seed * 77,
                             .first_sample = 5};
-    void *qkv = job_fresh(&j, "qkv", p->act, 3 * n, 1.5);
+    const int64_t rows = d[0] * d[1] * nami_attention_row(&a);
+    int32_t *length = nami_backend_alloc(b, NAMI_MEM_OTHER, (size_t)d[0] * 4);
+    for (int64_t s = 0; s < d[0]; s++)
+        length[s] =
+            s == 0 ? 1 : 1 + (int32_t)(nami_mix(p->seed, (uint64_t)s) % (uint64_t)d[1]);
+    a.length = d[5] > 1 ? length : NULL;
+    void *qkv = job_fresh(&j, "qkv", p->act, rows, 1.5);
     if (p->poison != 0)
         job_put(p->act, qkv, 0, p->poison);
     a.qkv = qkv;
     a.dy = job_fresh(&j, "dy", p->act, n, 1);
     a.y = job_result(&j, "y", p->act, n, 0);
     a.lse = job_result(&j, "lse", job_wide(p->act), d[0] * d[1] * d[2], 0);
-    a.dqkv = job_result(&j, "dqkv", p->act, 3 * n, 1);
+    a.dqkv = job_result(&j, "dqkv", p->act, rows, 1);
     if (p->slices > 1) {
         go_sliced(&j, a);
-        return job_done(&j);
+    } else {
+        job_go(&j, NAMI_ATTENTION_F, &a, &a.scratch);
+        job_go(&j, NAMI_ATTENTION_BI, &a, &a.scratch);
     }
-    job_go(&j, NAMI_ATTENTION_F, &a, &a.scratch);
-    job_go(&j, NAMI_ATTENTION_BI, &a, &a.scratch);
+    nami_backend_free(b, length);
     return job_done(&j);
 }
 

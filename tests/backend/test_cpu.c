@@ -12,7 +12,7 @@ static uint64_t seed;
 /* Sizes for one family; dims as the family says. */
 typedef struct shape_list {
     const char *family;
-    int64_t dim[8][8];
+    int64_t dim[12][8];
 } shape_list;
 
 static const shape_list shapes[] = {
@@ -33,7 +33,11 @@ static const shape_list shapes[] = {
       {2, 127, 1, 64},
       {1, 33, 2, 65},
       {1, 200, 3, 8},
-      {3, 64, 2, 48}}},
+      {3, 64, 2, 48},
+      {2, 67, 6, 9, 2},
+      {1, 33, 4, 16, 1, 1},
+      {3, 75, 2, 17, 0, 1},
+      {4, 70, 6, 24, 3, 2}}},
     {"dropout", {{1, 1}, {3, 17}, {2, 4097}, {5, 64}, {1, 10000}}},
     {"embed", {{1, 1, 1, 1}, {2, 3, 17, 5}, {3, 33, 65, 17}, {2, 17, 127, 300}}},
     {"xent", {{1, 1, 1}, {2, 3, 17}, {3, 5, 257}, {2, 9, 1000}}},
@@ -143,7 +147,7 @@ static void check_family(const nami_suite *f, nami_backend *const b[3], nami_dty
 {
     const shape_list *list = shapes_of(f->name);
     assert_non_null(list);
-    for (int i = 0; i < 8 && list->dim[i][0]; i++)
+    for (int i = 0; i < 12 && list->dim[i][0]; i++)
         for (int variant = 0; variant < 3; variant++) {
             nami_problem p = {.act = act,
                               .seed = seed + (uint64_t)(10 * i + variant),
@@ -201,11 +205,18 @@ typedef struct sliced {
 } sliced;
 
 static const sliced slices[] = {
-    {"attention", 3, {1, 3, 1, 1}},    {"attention", 2, {2, 10, 3, 17}},
-    {"attention", 5, {1, 65, 2, 32}},  {"attention", 7, {3, 77, 2, 5}},
-    {"attention", 2, {2, 142, 1, 64}}, {"attention", 3, {1, 99, 2, 65}},
-    {"attention", 4, {1, 256, 2, 48}}, {"attention", 2, {1, 290, 1, 16}},
-    {"dropout", 2, {1, 17}},           {"dropout", 3, {1, 10000}},
+    {"attention", 3, {1, 3, 1, 1}},
+    {"attention", 2, {2, 10, 3, 17}},
+    {"attention", 5, {1, 65, 2, 32}},
+    {"attention", 7, {3, 77, 2, 5}},
+    {"attention", 2, {2, 142, 1, 64}},
+    {"attention", 3, {1, 99, 2, 65}},
+    {"attention", 4, {1, 256, 2, 48}},
+    {"attention", 2, {1, 290, 1, 16}},
+    {"attention", 3, {2, 39, 6, 7, 2}},
+    {"attention", 2, {1, 66, 4, 32, 1}},
+    {"dropout", 2, {1, 17}},
+    {"dropout", 3, {1, 10000}},
     {"dropout", 7, {1, 4099}},
 };
 
@@ -369,6 +380,13 @@ static void test_prepared(void **state)
     assert_ok(nami_backend_prepare(b, NAMI_ATTENTION_F, &t, &p));
     assert_true(p->flops ==
                 2 * 5 * 6 * (2 * 7) * 2); /* 6 pairs (i,j), two products of 7 */
+    assert_true(p->bytes == 4 * (2 * 3 * 5 * 7) * 4); /* q, k, v, y */
+    nami_arg_attention g = t;
+    g.whole = true;
+    g.kv_heads = 1;
+    assert_ok(nami_backend_prepare(b, NAMI_ATTENTION_BI, &g, &p));
+    assert_true(p->flops == 2 * 5 * 9 * (2 * 7) * 5);       /* all 9 pairs */
+    assert_true(p->bytes == 4 * (2 * 3 * (4 * 5 + 4) * 7)); /* with the gradients */
     nami_backend_close(b);
 }
 

@@ -92,19 +92,37 @@ static void test_residual(void **state)
     }
 }
 
-static void test_attention(void **state)
+/* Heads of q and of k, v (0: the same), with and without dropout; not causal with and without lengths. */
+static void check_attention(int64_t heads, int64_t kv_heads, bool whole, bool lengths)
 {
-    (void)state;
+    const int64_t width = 3, row = heads + 2 * (kv_heads ? kv_heads : heads);
     for (int drop = 0; drop < 2; drop++) {
         bench t = start(&nami_op_attention);
         t.node.real[0] = drop ? 0.3 : 0;
-        t.node.whole[0] = 2;
-        add_in(&t, 0, tensor(&t, nami_shape_of(2, 5, 3 * 6, 0), 1));
-        add_out(&t, nami_shape_of(2, 5, 6, 0));
-        add_saved(&t, 0, nami_shape_of(2, 2, 5, 0));
+        t.node.whole[0] = heads;
+        t.node.whole[1] = kv_heads;
+        t.node.whole[2] = whole;
+        add_in(&t, 0, tensor(&t, nami_shape_of(2, 5, row * width, 0), 1));
+        if (lengths) /* 4 and 1 */
+            add_in(&t, 1, tokens(&t, nami_shape_of(2, 0, 0, 0), 5, false));
+        if (lengths)
+            ((int32_t *)t.bind.in[1].data)[0] = 4,
+                      ((int32_t *)t.bind.in[1].data)[1] = 1;
+        add_out(&t, nami_shape_of(2, 5, heads * width, 0));
+        add_saved(&t, 0, nami_shape_of(2, heads, 5, 0));
         check(&t, false);
         finish(&t);
     }
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    check_attention(2, 0, false, false);
+    check_attention(4, 2, false, false);
+    check_attention(3, 1, false, false);
+    check_attention(2, 2, true, false);
+    check_attention(2, 1, true, true);
 }
 
 static void test_embed(void **state)
@@ -196,6 +214,15 @@ static void test_refusals(void **state)
     add_out(&t, nami_shape_of(2, 5, 6, 0));
     assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EPLAN,
                  "multiple of 4 heads");
+    t.node.whole[0] = 3;
+    t.node.whole[1] = 2;
+    assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EPLAN,
+                 "3 heads are not a multiple of 2 heads of k and v");
+    t.node.whole[1] = 3;
+    t.node.whole[2] = 1;
+    t.bind.slices = 2;
+    assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EPLAN,
+                 "2 token slices need a causal model");
     finish(&t);
     t = start(&nami_op_embed);
     add_in(&t, 0, tokens(&t, nami_shape_of(2, 4, 0, 0), 6, false));

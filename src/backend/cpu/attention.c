@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* attention.c - causal attention, forward: blocks of rows, whole rows of weights, tiles in registers.
+/* attention.c - attention, forward: blocks of rows, whole rows of weights, tiles in registers.
  *
- * A block of rows meets all columns up to its diagonal, so the softmax needs no second pass over blocks;
+ * A block of rows meets all columns that it sees, up to its diagonal where it is causal, so the softmax needs no second pass over blocks;
  * tiles above the diagonal are not computed.
  */
 #include "backend/cpu/attention.h"
@@ -39,13 +39,13 @@ static size_t forward_carve(const nami_arg_attention *a, float *base, forward_wo
     return used;
 }
 
-/* Row i (r in the block) from scores to e^(score - largest) over its columns up to the diagonal, with dropout; zero
- * up to `end`. Keeps lse and returns the factor that the row of y still needs: 1 / sum. */
+/* Row i (r in the block) from scores to e^(score - largest) over the columns that it sees, with dropout; zero up to
+ * `end`. Keeps lse and returns the factor that the row of y still needs: 1 / sum. */
 static float softmax_row(const nami_head *h, const forward_work *w, int64_t i,
                          int64_t r, int64_t end)
 {
     float *s = w->s + r * h->row;
-    const int64_t n = h->first + i + 1, whole = n / NAMI_VL * NAMI_VL;
+    const int64_t n = nami_head_seen(h, h->first + i), whole = n / NAMI_VL * NAMI_VL;
     const bool drop = h->a->dropout > 0;
     nami_vf top = nami_vset(-INFINITY), sum = {0};
     if (drop)
@@ -57,7 +57,7 @@ static float softmax_row(const nami_head *h, const forward_work *w, int64_t i,
         most = s[j] > most ? s[j] : most;
     for (int64_t j = 0; j < n; j += NAMI_VL) {
         nami_vf e = nami_vexp(nami_vload(NAMI_F32, s, j) - most);
-        if (j == whole) /* the last lanes lie above the diagonal */
+        if (j == whole) /* the last lanes are not seen */
             e = nami_vfirst(e, n - whole);
         sum += e;
         if (drop)
@@ -72,12 +72,12 @@ static float softmax_row(const nami_head *h, const forward_work *w, int64_t i,
     return 1 / total;
 }
 
-/* Scores of a block: its rows, whose positions begin with i0, against every column up to the diagonal. */
+/* Scores of a block: its rows, whose positions begin with i0, against every column that they see. */
 static void scores(const nami_head *h, const forward_work *w, int64_t i0, int64_t rows)
 {
-    for (int64_t j = 0; j < i0 + rows; j += NAMI_TN)
+    for (int64_t j = 0; j < nami_head_reach(h, i0, rows); j += NAMI_TN)
         for (int64_t r = 0; r < rows; r += NAMI_TM)
-            if (i0 + r + NAMI_TM > j)
+            if (nami_head_reach(h, i0 + r, NAMI_TM) > j)
                 nami_tile_rows(h->width, w->q + r * h->width, h->width,
                                w->kt + j * h->width, w->s + r * h->row + j, h->row);
 }
@@ -93,11 +93,13 @@ NAMI_INLINE void forward_block(nami_dtype act, const nami_head *h,
     scores(h, w, p0, rows);
     float factor[ROWS];
     for (int64_t r = 0; r < valid; r++)
-        factor[r] = softmax_row(h, w, i0 + r, r, p0 + r / NAMI_TM * NAMI_TM + NAMI_TM);
+        factor[r] = softmax_row(
+            h, w, i0 + r, r, nami_head_reach(h, p0 + r / NAMI_TM * NAMI_TM, NAMI_TM));
     for (int64_t c = 0; c < h->panels; c += NAMI_TN)
         for (int64_t r = 0; r < rows; r += NAMI_TM)
-            nami_tile_rows(p0 + r + NAMI_TM, w->s + r * h->row, h->row,
-                           w->v + c * h->padded, w->y + r * h->panels + c, h->panels);
+            nami_tile_rows(nami_head_reach(h, p0 + r, NAMI_TM), w->s + r * h->row,
+                           h->row, w->v + c * h->padded, w->y + r * h->panels + c,
+                           h->panels);
     for (int64_t r = 0; r < valid; r++)
         for (int64_t c = 0; c < h->width; c += NAMI_VL)
             nami_vput(act, h->a->y, h->y + (i0 + r) * h->y_stride + c,
@@ -105,14 +107,15 @@ NAMI_INLINE void forward_block(nami_dtype act, const nami_head *h,
                       h->width - c);
 }
 
-NAMI_INLINE void forward_head(nami_dtype act, const nami_head *h, const forward_work *w)
+NAMI_INLINE void forward_group(nami_dtype act, nami_head *h, const forward_work *w)
 {
     nami_pack_turned(act, h->kv, h->k, h->kv_stride, h->columns, h->padded, h->width,
                      w->kt);
     nami_pack_panels(act, h->kv, h->v, h->kv_stride, h->columns, h->padded, h->width, 1,
                      w->v);
-    for (int64_t i0 = 0; i0 < h->time; i0 += ROWS)
-        forward_block(act, h, w, i0);
+    for (int64_t m = 0; m < h->share; m++, nami_head_next(h))
+        for (int64_t i0 = 0; i0 < h->time; i0 += ROWS)
+            forward_block(act, h, w, i0);
 }
 
 static void forward_range(const void *args, int64_t first, int64_t end, void *scratch)
@@ -125,9 +128,9 @@ static void forward_range(const void *args, int64_t first, int64_t end, void *sc
         if (nami_is_slice(a))
             nami_head_gather(&h, w.kv);
         if (a->act == NAMI_F32)
-            forward_head(NAMI_F32, &h, &w);
+            forward_group(NAMI_F32, &h, &w);
         else
-            forward_head(NAMI_BF16, &h, &w);
+            forward_group(NAMI_BF16, &h, &w);
     }
 }
 

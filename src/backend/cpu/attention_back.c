@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* attention_back.c - causal attention, backward: weights are made again from scores and lse.
+/* attention_back.c - attention, backward: weights are made again from scores and lse.
  *
- * With p the softmax weights, f their dropout factors, and all sums over the lower triangle:
+ * With p the softmax weights, f their dropout factors, and all sums over the weights that are not masked:
  * dv_j = sum_i f p dy_i;  ds = p (f dy_i.v_j - dy_i.y_i);  dq_i = sum_j ds k_j / sqrt(D);
- * dk_j = sum_i ds q_i / sqrt(D). Dao et al., FlashAttention (2022), algorithm 4.
+ * dk_j = sum_i ds q_i / sqrt(D), over the heads that share k, v too. Dao et al., FlashAttention (2022), algorithm 4.
  */
 #include "backend/cpu/attention.h"
 
@@ -67,14 +67,14 @@ NAMI_INLINE float row_dot(nami_dtype act, const nami_head *h, int64_t i)
     return nami_vsum(sum);
 }
 
-/* Row i: from scores and f-less dy.v to f p and ds; zero past the diagonal up to `end`. */
+/* Row i: from scores and f-less dy.v to f p and ds; zero past the columns that it sees up to `end`. */
 static void weights_row(const nami_head *h, const back_work *w, int64_t i, int64_t r,
                         int64_t end, float dot)
 {
     float *s = w->s + r * h->row, *ds = w->ds + r * h->row;
     const float lse =
         ((const float *)h->a->lse)[(h->b * h->a->heads + h->h) * h->time + i];
-    const int64_t n = h->first + i + 1;
+    const int64_t n = nami_head_seen(h, h->first + i);
     const bool drop = h->a->dropout > 0;
     if (drop)
         nami_weight_factors(h, i, n, w->factor);
@@ -93,12 +93,12 @@ static void weights_row(const nami_head *h, const back_work *w, int64_t i, int64
         s[j] = ds[j] = 0;
 }
 
-/* Scores and dy.v of a block, whose positions begin with i0, against every column up to the diagonal. */
+/* Scores and dy.v of a block, whose positions begin with i0, against every column that it sees. */
 static void products(const nami_head *h, const back_work *w, int64_t i0, int64_t rows)
 {
-    for (int64_t j = 0; j < i0 + rows; j += NAMI_TN)
+    for (int64_t j = 0; j < nami_head_reach(h, i0, rows); j += NAMI_TN)
         for (int64_t r = 0; r < rows; r += NAMI_TM)
-            if (i0 + r + NAMI_TM > j) {
+            if (nami_head_reach(h, i0 + r, NAMI_TM) > j) {
                 nami_tile_rows(h->width, w->q + r * h->width, h->width,
                                w->kt + j * h->width, w->s + r * h->row + j, h->row);
                 nami_tile_rows(h->width, w->dy + r * h->width, h->width,
@@ -106,13 +106,13 @@ static void products(const nami_head *h, const back_work *w, int64_t i0, int64_t
             }
 }
 
-/* Add the block's share of dk and dv: columns j.. of the weights meet rows from the diagonal on. */
+/* Add the block's share of dk and dv: columns j.. of the weights meet the rows that see one of them. */
 static void column_sums(const nami_head *h, const back_work *w, int64_t i0,
                         int64_t rows)
 {
     for (int64_t c = 0; c < h->panels; c += NAMI_TN)
-        for (int64_t j = 0; j < i0 + rows; j += NAMI_TM) {
-            const int64_t r = j > i0 ? j - i0 : 0;
+        for (int64_t j = 0; j < nami_head_reach(h, i0, rows); j += NAMI_TM) {
+            const int64_t r = !h->a->whole && j > i0 ? j - i0 : 0;
             const int64_t panel = c * ROWS + r * NAMI_TN, to = j * h->panels + c;
             nami_tile_turned(rows - r, w->s + r * h->row + j, h->row, w->dyp + panel,
                              w->dv + to, h->panels);
@@ -121,17 +121,17 @@ static void column_sums(const nami_head *h, const back_work *w, int64_t i0,
         }
 }
 
-/* dk and dv of the head of a slice: those of earlier slices go to their dkv, written by the last slice, added to by
+/* dk and dv of the group of a slice: those of earlier slices go to their dkv, written by the last slice, added to by
  * the others; the own ones get what later slices left. */
 static void exchange_slices(const nami_head *h, const back_work *w)
 {
     const nami_arg_attention *a = h->a;
     const bool last = a->slice == a->slices - 1;
-    const int64_t part = a->heads * a->head_width;
+    const int64_t part = h->dv - h->dk;
     for (int64_t j = last ? h->first : h->columns; j-- > 0;) {
         float *left = (float *)(void *)((char *)a->dkv -
                                         (size_t)(a->slice - j / h->time) * a->stride) +
-                      (h->b * h->time + j % h->time) * 2 * part + h->h * h->width;
+                      (h->b * h->time + j % h->time) * 2 * part + h->g * h->width;
         float *sum[2] = {w->dk + j * h->panels, w->dv + j * h->panels};
         for (int p = 0; p < 2; p++, left += part)
             for (int64_t c = 0; c < h->width; c++) {
@@ -166,10 +166,11 @@ NAMI_INLINE void back_block(nami_dtype act, const nami_head *h, const back_work 
     nami_pack_plain(act, a->dy, dy, h->y_stride, valid, rows, h->width, 1, w->dy);
     nami_pack_panels(act, a->dy, dy, h->y_stride, valid, ROWS, h->width, 1, w->dyp);
     const int64_t p0 = h->first + i0; /* tiles of dk and dv reach further from here: */
-    const int64_t more = h->first % NAMI_TM > 0 ? 2 * NAMI_TM : NAMI_TM;
+    const int64_t more = h->first % NAMI_TM > 0 || a->whole ? NAMI_TM : 0;
     products(h, w, p0, rows);
     for (int64_t r = 0; r < rows; r++) {
-        const int64_t end = p0 + r / NAMI_TM * NAMI_TM + more;
+        const int64_t end =
+            nami_head_reach(h, p0 + r / NAMI_TM * NAMI_TM, NAMI_TM) + more;
         if (r < valid)
             weights_row(h, w, i0 + r, r, end, row_dot(act, h, i0 + r));
         else
@@ -178,13 +179,14 @@ NAMI_INLINE void back_block(nami_dtype act, const nami_head *h, const back_work 
     }
     for (int64_t c = 0; c < h->panels; c += NAMI_TN)
         for (int64_t r = 0; r < rows; r += NAMI_TM)
-            nami_tile_rows(p0 + r + NAMI_TM, w->ds + r * h->row, h->row,
-                           w->k + c * h->padded, w->dq + r * h->panels + c, h->panels);
+            nami_tile_rows(nami_head_reach(h, p0 + r, NAMI_TM), w->ds + r * h->row,
+                           h->row, w->k + c * h->padded, w->dq + r * h->panels + c,
+                           h->panels);
     store_rows(act, h, w->dq, q, valid, h->scale);
     column_sums(h, w, p0, rows);
 }
 
-NAMI_INLINE void back_head(nami_dtype act, const nami_head *h, const back_work *w)
+NAMI_INLINE void back_group(nami_dtype act, nami_head *h, const back_work *w)
 {
     const nami_arg_attention *a = h->a;
     const size_t sums = (size_t)(h->padded * h->panels) * sizeof(float);
@@ -196,13 +198,14 @@ NAMI_INLINE void back_head(nami_dtype act, const nami_head *h, const back_work *
                      w->k);
     memset(w->dk, 0, sums);
     memset(w->dv, 0, sums);
-    for (int64_t i0 = 0; i0 < h->time; i0 += ROWS)
-        back_block(act, h, w, i0);
+    for (int64_t m = 0; m < h->share; m++, nami_head_next(h))
+        for (int64_t i0 = 0; i0 < h->time; i0 += ROWS)
+            back_block(act, h, w, i0);
     if (nami_is_slice(a))
         exchange_slices(h, w);
-    const int64_t own = h->first * h->panels, k = h->q + h->stride / 3;
-    store_rows(act, h, w->dk + own, k, h->time, 1);
-    store_rows(act, h, w->dv + own, k + h->stride / 3, h->time, 1);
+    const int64_t own = h->first * h->panels;
+    store_rows(act, h, w->dk + own, h->dk, h->time, 1);
+    store_rows(act, h, w->dv + own, h->dv, h->time, 1);
 }
 
 static void back_range(const void *args, int64_t first, int64_t end, void *scratch)
@@ -215,9 +218,9 @@ static void back_range(const void *args, int64_t first, int64_t end, void *scrat
         if (nami_is_slice(a))
             nami_head_gather(&h, w.kv);
         if (a->act == NAMI_F32)
-            back_head(NAMI_F32, &h, &w);
+            back_group(NAMI_F32, &h, &w);
         else
-            back_head(NAMI_BF16, &h, &w);
+            back_group(NAMI_BF16, &h, &w);
     }
 }
 

@@ -28,11 +28,12 @@ static const shape norm = {sizeof(nami_arg_norm),
                             AT(norm, dx), AT(norm, dw), AT(norm, db)}};
 static const shape gelu = {
     sizeof(nami_arg_gelu), 4, {AT(gelu, x), AT(gelu, y), AT(gelu, dy), AT(gelu, dx)}};
-static const shape attention = {
-    sizeof(nami_arg_attention),
-    7,
-    {AT(attention, qkv), AT(attention, y), AT(attention, lse), AT(attention, dy),
-     AT(attention, dqkv), AT(attention, dkv), AT(attention, scratch)}};
+static const shape attention = {sizeof(nami_arg_attention),
+                                8,
+                                {AT(attention, length), AT(attention, qkv),
+                                 AT(attention, y), AT(attention, lse),
+                                 AT(attention, dy), AT(attention, dqkv),
+                                 AT(attention, dkv), AT(attention, scratch)}};
 static const shape dropout = {sizeof(nami_arg_dropout),
                               5,
                               {AT(dropout, x), AT(dropout, add), AT(dropout, y),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* attention.c - causal multi-head self-attention, one row of weights at a time.
+/* attention.c - multi-head self-attention, one row of weights at a time.
  *
  * Positions of a sample are counted through all its slices: those of the slice at work begin with first_of().
  */
@@ -25,12 +25,29 @@ static size_t back_to(const nami_arg_attention *a, int64_t t)
     return a->slices > 1 ? (size_t)(a->slice - t / a->time) * a->stride : 0;
 }
 
-/* Element d of part (0 q, 1 k, 2 v) of head h at (b,t) in qkv [B,T,3C] of t's slice. */
+/* Columns of row i of sample b that are not masked. */
+static int64_t seen(const nami_arg_attention *a, int64_t b, int64_t i)
+{
+    if (!a->whole)
+        return i + 1;
+    return a->length ? a->length[b] : a->time;
+}
+
+/* The head of k and v that head h of q meets. */
+static int64_t group_of(const nami_arg_attention *a, int64_t h)
+{
+    return h / (a->heads / nami_attention_groups(a));
+}
+
+/* Element d of part (0 q, 1 k, 2 v), of its head h, at (b,t) in qkv [B,T,(H+2G)D] of t's slice. */
 static int64_t part_at(const nami_arg_attention *a, int64_t b, int64_t t, int part,
                        int64_t h, int64_t d)
 {
-    const int64_t width = a->heads * a->head_width;
-    return ((b * a->time + t % a->time) * 3 + part) * width + h * a->head_width + d;
+    const int64_t before = part == 0   ? 0
+                           : part == 1 ? a->heads
+                                       : a->heads + nami_attention_groups(a);
+    return (b * a->time + t % a->time) * nami_attention_row(a) +
+           (before + h) * a->head_width + d;
 }
 
 static double part_get(const nami_arg_attention *a, int64_t b, int64_t t, int part,
@@ -53,7 +70,7 @@ static double score(const nami_arg_attention *a, int64_t b, int64_t h, int64_t i
 {
     double sum = 0;
     for (int64_t d = 0; d < a->head_width; d++)
-        sum += part_get(a, b, i, 0, h, d) * part_get(a, b, j, 1, h, d);
+        sum += part_get(a, b, i, 0, h, d) * part_get(a, b, j, 1, group_of(a, h), d);
     return sum / sqrt((double)a->head_width);
 }
 
@@ -68,22 +85,22 @@ static double factor(const nami_arg_attention *a, int64_t b, int64_t h, int64_t 
 static void forward_row(const nami_arg_attention *a, int64_t b, int64_t h, int64_t r,
                         double *weight)
 {
-    const int64_t i = first_of(a) + r;
+    const int64_t i = first_of(a) + r, end = seen(a, b, i);
     double top = -INFINITY, sum = 0;
-    for (int64_t j = 0; j <= i; j++) {
+    for (int64_t j = 0; j < end; j++) {
         weight[j] = score(a, b, h, i, j);
         top = fmax(top, weight[j]);
     }
-    for (int64_t j = 0; j <= i; j++)
+    for (int64_t j = 0; j < end; j++)
         sum += exp(weight[j] - top);
     const double lse = top + log(sum);
     nami_ref_set(nami_ref_wide(a->act), a->lse, (b * a->heads + h) * a->time + r, lse);
-    for (int64_t j = 0; j <= i; j++)
+    for (int64_t j = 0; j < end; j++)
         weight[j] = exp(weight[j] - lse) * factor(a, b, h, i, j);
     for (int64_t d = 0; d < a->head_width; d++) {
         double y = 0;
-        for (int64_t j = 0; j <= i; j++)
-            y += weight[j] * part_get(a, b, j, 2, h, d);
+        for (int64_t j = 0; j < end; j++)
+            y += weight[j] * part_get(a, b, j, 2, group_of(a, h), d);
         nami_ref_set(a->act, a->y, out_at(a, b, r, h, d), y);
     }
 }
@@ -97,7 +114,7 @@ void nami_ref_attention_f(const void *args)
                 forward_row(a, b, h, r, a->scratch);
 }
 
-/* Where one head's gradients are summed in double: scratch as q [T,D], then k, v of all positions so far. */
+/* Where gradients are summed in double: scratch as q [T,D] of a head, then k, v of its group at all positions so far. */
 typedef struct head_sums {
     double *dq, *dk, *dv;
 } head_sums;
@@ -107,7 +124,8 @@ typedef struct head_sums {
 static void backward_row(const nami_arg_attention *a, int64_t b, int64_t h, int64_t r,
                          const head_sums *s)
 {
-    const int64_t width = a->head_width, i = first_of(a) + r;
+    const int64_t width = a->head_width, i = first_of(a) + r, g = group_of(a, h);
+    const int64_t end = seen(a, b, i);
     const double root = sqrt((double)width);
     const double lse =
         GET(nami_ref_wide(a->act), a->lse, (b * a->heads + h) * a->time + r);
@@ -115,59 +133,70 @@ static void backward_row(const nami_arg_attention *a, int64_t b, int64_t h, int6
     for (int64_t d = 0; d < width; d++)
         dot += GET(a->act, a->dy, out_at(a, b, r, h, d)) *
                GET(a->act, a->y, out_at(a, b, r, h, d));
-    for (int64_t j = 0; j <= i; j++) {
+    for (int64_t j = 0; j < end; j++) {
         const double p = exp(score(a, b, h, i, j) - lse), f = factor(a, b, h, i, j);
         double dyv = 0;
         for (int64_t d = 0; d < width; d++) {
             const double dy = GET(a->act, a->dy, out_at(a, b, r, h, d));
-            dyv += dy * part_get(a, b, j, 2, h, d);
+            dyv += dy * part_get(a, b, j, 2, g, d);
             s->dv[j * width + d] += f * p * dy;
         }
         const double ds = p * (f * dyv - dot) / root;
         for (int64_t d = 0; d < width; d++) {
-            s->dq[r * width + d] += ds * part_get(a, b, j, 1, h, d);
+            s->dq[r * width + d] += ds * part_get(a, b, j, 1, g, d);
             s->dk[j * width + d] += ds * part_get(a, b, i, 0, h, d);
         }
     }
 }
 
-/* The sum of part 1 or 2 at position t: into dkv of an earlier slice, else, with what later slices left in the own
+/* The sum of part 1 or 2 of group g at position t: into dkv of an earlier slice, else, with what later slices left in the own
  * dkv, into dqkv. */
-static void store_sum(const nami_arg_attention *a, int64_t b, int64_t h, int64_t t,
+static void store_sum(const nami_arg_attention *a, int64_t b, int64_t g, int64_t t,
                       int part, int64_t d, double sum)
 {
     const nami_dtype wide = nami_ref_wide(a->act);
     const bool sliced = a->slices > 1, last = sliced && a->slice == a->slices - 1;
-    const int64_t width = a->heads * a->head_width;
+    const int64_t width = nami_attention_groups(a) * a->head_width;
     const int64_t at =
-        ((b * a->time + t % a->time) * 2 + part - 1) * width + h * a->head_width + d;
+        ((b * a->time + t % a->time) * 2 + part - 1) * width + g * a->head_width + d;
     char *dkv = sliced ? (char *)a->dkv - back_to(a, t) : NULL;
     if (sliced && !last)
         sum += GET(wide, dkv, at);
     if (t < first_of(a))
         nami_ref_set(wide, dkv, at, sum);
     else
-        nami_ref_set(a->act, a->dqkv, part_at(a, b, t, part, h, d), sum);
+        nami_ref_set(a->act, a->dqkv, part_at(a, b, t, part, g, d), sum);
 }
 
-static void backward_head(const nami_arg_attention *a, int64_t b, int64_t h)
+static void backward_head(const nami_arg_attention *a, int64_t b, int64_t h,
+                          const head_sums *s)
+{
+    const int64_t width = a->head_width;
+    memset(s->dq, 0, (size_t)(a->time * width) * sizeof *s->dq);
+    for (int64_t r = 0; r < a->time; r++)
+        backward_row(a, b, h, r, s);
+    for (int64_t r = 0; r < a->time; r++)
+        for (int64_t d = 0; d < width; d++)
+            nami_ref_set(a->act, a->dqkv, part_at(a, b, r, 0, h, d),
+                         s->dq[r * width + d]);
+}
+
+/* The heads that share k, v of group g. */
+static void backward_group(const nami_arg_attention *a, int64_t b, int64_t g)
 {
     const int64_t width = a->head_width, columns = first_of(a) + a->time;
+    const int64_t share = a->heads / nami_attention_groups(a);
     double *const sums = a->scratch;
     const head_sums s = {.dq = sums,
                          .dk = sums + a->time * width,
                          .dv = sums + (a->time + columns) * width};
-    memset(sums, 0, (size_t)((a->time + 2 * columns) * width) * sizeof *sums);
-    for (int64_t r = 0; r < a->time; r++)
-        backward_row(a, b, h, r, &s);
-    for (int64_t r = 0; r < a->time; r++)
-        for (int64_t d = 0; d < width; d++)
-            nami_ref_set(a->act, a->dqkv, part_at(a, b, r, 0, h, d),
-                         s.dq[r * width + d]);
+    memset(s.dk, 0, (size_t)(2 * columns * width) * sizeof *s.dk);
+    for (int64_t h = g * share; h < (g + 1) * share; h++)
+        backward_head(a, b, h, &s);
     for (int64_t t = 0; t < columns; t++)
         for (int64_t d = 0; d < width; d++) {
-            store_sum(a, b, h, t, 1, d, s.dk[t * width + d]);
-            store_sum(a, b, h, t, 2, d, s.dv[t * width + d]);
+            store_sum(a, b, g, t, 1, d, s.dk[t * width + d]);
+            store_sum(a, b, g, t, 2, d, s.dv[t * width + d]);
         }
 }
 
@@ -175,6 +204,6 @@ void nami_ref_attention_bi(const void *args)
 {
     const nami_arg_attention *a = args;
     for (int64_t b = 0; b < a->batch; b++)
-        for (int64_t h = 0; h < a->heads; h++)
-            backward_head(a, b, h);
+        for (int64_t g = 0; g < nami_attention_groups(a); g++)
+            backward_group(a, b, g);
 }
