@@ -7,6 +7,7 @@
 #ifndef NAMI_BASE_OPTION_H
 #define NAMI_BASE_OPTION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/status.h"
@@ -60,5 +61,22 @@ void nami_option_release(const nami_option_table *table, void *object);
 
 /* The field's value as deck text, appended to `out`. Local. */
 void nami_option_echo(const nami_option *row, const void *object, nami_text *out);
+
+/* Whether the field has the row's default. Local. */
+bool nami_option_untouched(const nami_option *row, const void *object);
+
+/* When an option does something. */
+typedef struct nami_option_reach {
+    const char *key;  /* of a row of the table */
+    bool read;        /* whether the other options let it do something */
+    const char *when; /* else: "without train.clip above 0", "with --evaluate" */
+} nami_option_reach;
+
+/* Refuse the first of `reach` [count] that is set, not to its default, and would do nothing.
+ *
+ * Local. Status: NAMI_EINPUT naming the key and its `when`. In reach.c, as is the above.
+ */
+nami_status nami_option_check_reach(const nami_option_table *table, const void *object,
+                                    const nami_option_reach *reach, int count);
 
 #endif

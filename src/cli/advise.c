@@ -258,6 +258,9 @@ nami_status nami_cli_advise(const nami_advise_flags *f, const nami_settings *s,
                              .partials = (int)s->train.partials,
                              .act = nami_settings_dtype(s),
                              .top = (int)f->top};
+    if (status == NAMI_OK && model->seconds && f->flops > 0)
+        status = nami_fail(NAMI_EINPUT, "--flops is set, but does nothing with family "
+                                        "synthetic, whose times are set; remove it");
     if (status == NAMI_OK)
         status = advise(f, s, &r);
     if (backend)

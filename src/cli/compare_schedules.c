@@ -40,9 +40,7 @@ static nami_status simulate_one(nami_simulate_costs *c, const nami_recipe *r,
                                 candidate *out)
 {
     nami_cost cost;
-    NAMI_TRY(nami_recipe_flushes(r)
-                 ? nami_schedule_generate(r, NAMI_PURPOSE_TRAIN, &out->s)
-                 : nami_schedule_make(r, NAMI_PURPOSE_TRAIN, &out->s));
+    NAMI_TRY(nami_simulate_lists(c->flags, r, &out->s));
     NAMI_TRY(nami_simulate_costs_for(c, out->s.place.stages, &cost));
     NAMI_TRY(nami_simulate(&out->s, &cost, false, &out->p));
     for (int i = 0; i < r->positions; i++) {

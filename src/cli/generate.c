@@ -46,33 +46,6 @@ static nami_status speak(nami_speaker *s, const nami_generate_options *o, bool b
     return status;
 }
 
-static nami_status run_generate(const nami_call *call)
-{
-    const nami_generate_options *o = call->options;
-    nami_ckpt_state state = {0};
-    nami_settings settings = {0};
-    nami_speaker *speaker = NULL;
-    nami_status status = nami_ckpt_state_read(NULL, call->word[0], &state);
-    if (status == NAMI_OK)
-        status = nami_cli_deck_text(state.deck, call->word[0], &settings);
-    bool bytes = settings.model.vocabulary == 256;
-    if (status == NAMI_OK && !bytes && o->prompt[0])
-        status =
-            nami_fail(NAMI_EINPUT,
-                      "--prompt is text, and this model has %lld tokens, not bytes; "
-                      "leave it out",
-                      (long long)settings.model.vocabulary);
-    if (status == NAMI_OK)
-        status = nami_speaker_open(call->word[0], &settings,
-                                   nami_node_threads(NULL, o->threads), &speaker);
-    if (status == NAMI_OK)
-        status = speak(speaker, o, bytes);
-    nami_speaker_close(speaker);
-    nami_settings_release(&settings);
-    nami_ckpt_state_free(&state);
-    return status;
-}
-
 #define FIELD(name) offsetof(nami_generate_options, name)
 static const nami_option rows[] = {
     {.key = "prompt",
@@ -118,6 +91,43 @@ static const nami_option rows[] = {
 };
 static const nami_option_table table = {.row = rows,
                                         .rows = sizeof rows / sizeof *rows};
+
+/* Without chance there is nothing to choose. */
+static nami_status check_flags(const nami_generate_options *o)
+{
+    static const char *const cold = "with --temperature 0";
+    const bool warm = o->temperature > 0;
+    const nami_option_reach reach[] = {{"top-k", warm, cold}, {"seed", warm, cold}};
+    return nami_option_check_reach(&table, o, reach, 2);
+}
+
+static nami_status run_generate(const nami_call *call)
+{
+    const nami_generate_options *o = call->options;
+    nami_ckpt_state state = {0};
+    nami_settings settings = {0};
+    nami_speaker *speaker = NULL;
+    NAMI_TRY(check_flags(o));
+    nami_status status = nami_ckpt_state_read(NULL, call->word[0], &state);
+    if (status == NAMI_OK)
+        status = nami_cli_deck_text(state.deck, call->word[0], &settings);
+    bool bytes = settings.model.vocabulary == 256;
+    if (status == NAMI_OK && !bytes && o->prompt[0])
+        status =
+            nami_fail(NAMI_EINPUT,
+                      "--prompt is text, and this model has %lld tokens, not bytes; "
+                      "leave it out",
+                      (long long)settings.model.vocabulary);
+    if (status == NAMI_OK)
+        status = nami_speaker_open(call->word[0], &settings,
+                                   nami_node_threads(NULL, o->threads), &speaker);
+    if (status == NAMI_OK)
+        status = speak(speaker, o, bytes);
+    nami_speaker_close(speaker);
+    nami_settings_release(&settings);
+    nami_ckpt_state_free(&state);
+    return status;
+}
 
 const nami_command nami_cli_generate = {
     .name = "generate",

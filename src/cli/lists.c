@@ -41,6 +41,20 @@ nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out)
     return NAMI_OK;
 }
 
+nami_status nami_lists_check(const nami_recipe *r, const nami_option_table *table,
+                             const void *flags)
+{
+    const bool file = r->placement == NAMI_PLACE_FREE;
+    const nami_option_reach reach[] = {
+        {"waves", r->placement == NAMI_PLACE_WAVE, "without a wave placement"},
+        {"chunks", r->placement == NAMI_PLACE_LOOPING, "without a looping placement"},
+        {"slices", !file, "with lists from a file, which say the slices"},
+        {"per-update", !nami_recipe_flushes(r), "with a flush"},
+    };
+    return nami_option_check_reach(table, flags, reach,
+                                   (int)(sizeof reach / sizeof *reach));
+}
+
 void nami_lists_presets(nami_text *out)
 {
     for (int i = 0; i < nami_presets(); i++)

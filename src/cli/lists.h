@@ -82,7 +82,7 @@ extern const char *const nami_lists_splits[];
          .fallback = "1",                                                              \
          .minimum = 1,                                                                 \
          .maximum = NAMI_STAGES_MOST,                                                  \
-         .help = "waves (W) of a wave placement; others do not read it"},              \
+         .help = "waves (W) of a wave placement; others refuse it"},                   \
         {.key = "slices",                                                              \
          .kind = NAMI_OPTION_INT,                                                      \
          .offset = offsetof(type, name.slices),                                        \
@@ -94,12 +94,17 @@ extern const char *const nami_lists_splits[];
         .key = "chunks", .kind = NAMI_OPTION_INT,                                      \
         .offset = offsetof(type, name.chunks), .fallback = "2", .minimum = 1,          \
         .maximum = NAMI_STAGES_MOST,                                                   \
-        .help = "stages a position (V) of a looping placement; others do not read it"  \
+        .help = "stages a position (V) of a looping placement; others refuse it"       \
     }
 
 /* The recipe that flags ask for; it borrows names from `f`.
  * Local. Status: NAMI_EINPUT when a count is missing or the schedule is unknown. */
 nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out);
+
+/* Refuse flags that do nothing with the recipe they ask for; `table` has their rows, for the struct `flags`.
+ * Local. Status: NAMI_EINPUT naming the flag. */
+nami_status nami_lists_check(const nami_recipe *r, const nami_option_table *table,
+                             const void *flags);
 
 /* All named schedules with their summaries, a line each, appended to `out`. Local. */
 void nami_lists_presets(nami_text *out);

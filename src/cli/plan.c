@@ -138,6 +138,53 @@ static void print_plan(const nami_job *job)
         print_position(job, p);
 }
 
+static const nami_option rows[] = {
+    {.key = "ranks",
+     .kind = NAMI_OPTION_INT,
+     .offset = offsetof(nami_plan_flags, ranks),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 1 << 24,
+     .help =
+         "number of ranks; 0: pipeline.positions x pipeline.replicas, or the sum of "
+         "pipeline.stage_replicas"},
+    {.key = "advise",
+     .kind = NAMI_OPTION_BOOL,
+     .offset = offsetof(nami_plan_flags, advise),
+     .fallback = "no",
+     .help =
+         "rank schedules, W or V, P x D, micro-batch sizes and recomputation for the "
+         "deck's model by simulation, instead of showing the deck's own layout"},
+    {.key = "profile",
+     .kind = NAMI_OPTION_TEXT,
+     .offset = offsetof(nami_plan_flags, profile),
+     .fallback = "",
+     .help = "file of nami profile: seek stage cuts and replicas for an asynchronous "
+             "pipeline, as section [plan] says; short for plan.profile=X, and "
+             "plan.method=nami unless the deck says another"},
+    NAMI_ADVISE_ROWS(nami_plan_flags, advice),
+};
+static const nami_option_table table = {.row = rows,
+                                        .rows = sizeof rows / sizeof *rows};
+
+/* Flags that do nothing without others. */
+static nami_status check_flags(const nami_plan_flags *f, bool seek)
+{
+    static const char *const advise = "without --advise";
+    const nami_option_reach reach[] = {
+        {"memory", f->advise || seek, "without --advise or --profile"},
+        {"flops", f->advise, advise},
+        {"latency", f->advise, advise},
+        {"bandwidth", f->advise, advise},
+        {"overhead", f->advise, advise},
+        {"update-rate", f->advise, advise},
+        {"top", f->advise, advise},
+        {"json", f->advise, advise},
+    };
+    return nami_option_check_reach(&table, f, reach,
+                                   (int)(sizeof reach / sizeof *reach));
+}
+
 /* The flags that stand for keys of [plan]; whether stages are sought. */
 static nami_status seeks(const nami_plan_flags *f, nami_settings *s, bool *seek)
 {
@@ -149,15 +196,14 @@ static nami_status seeks(const nami_plan_flags *f, nami_settings *s, bool *seek)
             o->method = NAMI_PLAN_NAMI;
     }
     *seek = o->method != NAMI_PLAN_DECK;
-    if (f->advice.json && !f->advise)
-        return nami_fail(NAMI_EINPUT, "--json goes with --advise");
     if (*seek && f->advise)
         return nami_fail(NAMI_EINPUT,
                          "--advise ranks schedules with a flush and --profile or "
                          "plan.method seeks stages without; choose one");
+    NAMI_TRY(check_flags(f, *seek));
     if (*seek && f->advice.memory > 0)
         o->memory = f->advice.memory;
-    return NAMI_OK;
+    return *seek ? nami_plan_check_keys(o) : NAMI_OK;
 }
 
 /* What the deck itself says, or with --advise would better say. */
@@ -197,35 +243,6 @@ static nami_status run_plan(const nami_call *call)
     nami_settings_release(&settings);
     return status;
 }
-
-static const nami_option rows[] = {
-    {.key = "ranks",
-     .kind = NAMI_OPTION_INT,
-     .offset = offsetof(nami_plan_flags, ranks),
-     .fallback = "0",
-     .minimum = 0,
-     .maximum = 1 << 24,
-     .help =
-         "number of ranks; 0: pipeline.positions x pipeline.replicas, or the sum of "
-         "pipeline.stage_replicas"},
-    {.key = "advise",
-     .kind = NAMI_OPTION_BOOL,
-     .offset = offsetof(nami_plan_flags, advise),
-     .fallback = "no",
-     .help =
-         "rank schedules, W or V, P x D, micro-batch sizes and recomputation for the "
-         "deck's model by simulation, instead of showing the deck's own layout"},
-    {.key = "profile",
-     .kind = NAMI_OPTION_TEXT,
-     .offset = offsetof(nami_plan_flags, profile),
-     .fallback = "",
-     .help = "file of nami profile: seek stage cuts and replicas for an asynchronous "
-             "pipeline, as section [plan] says; short for plan.profile=X, and "
-             "plan.method=nami unless the deck says another"},
-    NAMI_ADVISE_ROWS(nami_plan_flags, advice),
-};
-static const nami_option_table table = {.row = rows,
-                                        .rows = sizeof rows / sizeof *rows};
 
 const nami_command nami_cli_plan = {
     .name = "plan",

@@ -29,6 +29,18 @@ typedef struct nami_simulate_flags {
     char *csv, *svg, *trace;
 } nami_simulate_flags;
 
+extern const nami_option_table nami_simulate_flag_table; /* of these flags */
+
+/* Refuse flags that do nothing beside the others; of one schedule, with its recipe.
+ * Local. Status: NAMI_EINPUT naming the flag. */
+nami_status nami_simulate_check(const nami_simulate_flags *f);
+nami_status nami_simulate_check_one(const nami_simulate_flags *f, const nami_recipe *r);
+
+/* The lists asked for: compute actions, and communication, sums and updates where the flags or a window need them.
+ * Local. Status: those of nami_schedule_make. */
+nami_status nami_simulate_lists(const nami_simulate_flags *f, const nami_recipe *r,
+                                nami_schedule *out);
+
 /* Costs of flags and profile. */
 typedef struct nami_simulate_costs {
     const nami_simulate_flags *flags;

@@ -116,28 +116,6 @@ static nami_status prove(const verify_flags *f, const nami_schedule *bare,
     return check_memory(f, full);
 }
 
-static nami_status run_verify(const nami_call *call)
-{
-    const verify_flags *f = call->options;
-    nami_recipe r;
-    nami_schedule bare = {0}, full = {0};
-    NAMI_TRY(nami_lists_recipe(&f->lists, &r));
-    nami_purpose purpose = f->evaluate ? NAMI_PURPOSE_EVALUATE : NAMI_PURPOSE_TRAIN;
-    nami_status status = nami_schedule_generate(&r, purpose, &bare);
-    if (status == NAMI_OK) {
-        status = prove(f, &bare, &full);
-        if (status == NAMI_OK) {
-            print_proof(&full);
-        } else {
-            nami_print("INVALID %s: %s\n", r.name, nami_fail_text());
-            nami_fail_clear();
-        }
-    }
-    nami_schedule_free(&bare);
-    nami_schedule_free(&full);
-    return status;
-}
-
 static const nami_option rows[] = {
     NAMI_LISTS_ROWS(verify_flags, lists),
     {.key = "ahead",
@@ -163,6 +141,29 @@ static const nami_option rows[] = {
 };
 static const nami_option_table table = {.row = rows,
                                         .rows = sizeof rows / sizeof *rows};
+
+static nami_status run_verify(const nami_call *call)
+{
+    const verify_flags *f = call->options;
+    nami_recipe r;
+    nami_schedule bare = {0}, full = {0};
+    NAMI_TRY(nami_lists_recipe(&f->lists, &r));
+    NAMI_TRY(nami_lists_check(&r, &table, f));
+    nami_purpose purpose = f->evaluate ? NAMI_PURPOSE_EVALUATE : NAMI_PURPOSE_TRAIN;
+    nami_status status = nami_schedule_generate(&r, purpose, &bare);
+    if (status == NAMI_OK) {
+        status = prove(f, &bare, &full);
+        if (status == NAMI_OK) {
+            print_proof(&full);
+        } else {
+            nami_print("INVALID %s: %s\n", r.name, nami_fail_text());
+            nami_fail_clear();
+        }
+    }
+    nami_schedule_free(&bare);
+    nami_schedule_free(&full);
+    return status;
+}
 
 const nami_command nami_cli_verify = {
     .name = "verify",

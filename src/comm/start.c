@@ -29,7 +29,14 @@ static nami_status check_launcher(int size)
     if (size > 1)
         return NAMI_OK;
     for (size_t i = 0; i < sizeof launcher_size / sizeof *launcher_size; i++)
-        if (number_in(launcher_size[i]) > 1)
+        if (number_in(launcher_size[i]) > 1 && !strncmp(launcher_size[i], "SLURM", 5))
+            return nami_fail(
+                NAMI_EENV,
+                "srun started %d processes (%s) but each of them is alone: "
+                "srun --mpi=TYPE must name what '%s' speaks, pmi2 for "
+                "MPICH and pmix for Open MPI",
+                number_in(launcher_size[i]), launcher_size[i], nami_comm_version());
+        else if (number_in(launcher_size[i]) > 1)
             return nami_fail(NAMI_EENV,
                              "the launcher started %d processes (%s) but each of them "
                              "is alone: mpiexec belongs to "

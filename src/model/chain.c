@@ -219,4 +219,4 @@ static void make(nami_net *n, const nami_model_options *o)
     }
 }
 
-NAMI_NET_FAMILY(chain, make);
+NAMI_NET_FAMILY_WITHOUT(chain, make, "stem");

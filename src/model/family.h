@@ -25,6 +25,9 @@ typedef struct nami_family {
     bool made_up; /* needs no data: its vocabulary is its width, any samples do */
     bool
         images; /* samples are images with a class: image_* and classes of the options */
+    const char *
+        unread; /* keys of the deck that it does not read while others of its kind do, as "stem" or "heads
+                           tied", and "dropout" for train.dropout; NULL: none */
     bool causal; /* no token depends on a later one: sequences can be sliced */
     /* Of image models that are lists of layers (net.h): write them down. check and blocks are NULL then. */
     void (*net)(struct nami_net *n, const nami_model_options *o);

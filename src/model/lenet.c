@@ -28,4 +28,4 @@ static void make(nami_net *n, const nami_model_options *o)
     nami_net_block(n, "fc3");
 }
 
-NAMI_NET_FAMILY(lenet, make);
+NAMI_NET_FAMILY_WITHOUT(lenet, make, "stem");

@@ -131,35 +131,54 @@ static const nami_option *row_of(const char *key)
     return &rows[i];
 }
 
-/* Whether the deck left this key as it is. */
-static bool is_untouched(const nami_option *row, const nami_model_options *o)
+/* Whether the family reads a key of [model], or train.dropout. */
+static bool reads(const nami_family *f, const char *key)
 {
-    nami_text text = {0};
-    if (row->kind == NAMI_OPTION_TEXT) {
-        const char *own = *(char *const *)((const char *)o + row->offset);
-        return own == NULL || strcmp(own, row->fallback) == 0;
-    }
-    nami_option_echo(row, o, &text);
-    bool same = strcmp(nami_text_get(&text), row->fallback) == 0;
-    nami_text_free(&text);
-    return same;
+    const char *word = f->unread ? strstr(f->unread, key) : NULL;
+    size_t length = strlen(key);
+    return !word || (word[length] != ' ' && word[length] != '\0');
+}
+
+/* Keys of [synthetic] belong to the family of that name. */
+static nami_status check_synthetic(const nami_model_options *o)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].section, "synthetic") == 0 &&
+            !nami_families[o->family]->made_up && !nami_option_untouched(&rows[i], o))
+            return nami_fail(NAMI_EINPUT,
+                             "synthetic.%s is set, but family %s does not read it; "
+                             "remove it",
+                             rows[i].key, nami_family_names[o->family]);
+    return NAMI_OK;
 }
 
 nami_status nami_model_check_keys(const nami_model_options *o)
 {
     const char *name = nami_family_names[o->family];
-    bool images = nami_families[o->family]->images;
+    const nami_family *family = nami_families[o->family];
+    bool images = family->images;
     for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) {
         const struct reach *r = &reaches[i];
-        bool read = images ? r->images : r->text;
+        bool read = (images ? r->images : r->text) && reads(family, r->key);
         if (r->family && strncmp(name, r->family, strlen(r->family)) != 0)
             read = false;
-        if (!read && !is_untouched(row_of(r->key), o))
+        if (!read && !nami_option_untouched(row_of(r->key), o))
             return nami_fail(NAMI_EINPUT,
                              "model.%s is set, but family %s does not read it; remove "
                              "it",
                              r->key, name);
     }
+    return check_synthetic(o);
+}
+
+nami_status nami_model_check_dropout(const nami_model *m)
+{
+    if (m->dropout > 0 &&
+        !(m->net ? nami_net_drops(m->net) : reads(m->family, "dropout")))
+        return nami_fail(NAMI_EINPUT,
+                         "train.dropout is set, but family %s has nothing that drops; "
+                         "remove it",
+                         m->family->name);
     return NAMI_OK;
 }
 

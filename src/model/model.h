@@ -127,6 +127,9 @@ nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,
 /* Refuse keys of a deck that its family does not read. Local. Status: NAMI_EINPUT naming the key. */
 nami_status nami_model_check_keys(const nami_model_options *o);
 
+/* Refuse dropout of a model where nothing drops. Local. Status: NAMI_EINPUT. */
+nami_status nami_model_check_dropout(const nami_model *m);
+
 /* Whether its samples are images; their size and number of classes are 0 in *o where the data is to say. Local. */
 bool nami_model_takes_images(const nami_model_options *o);
 

@@ -208,6 +208,15 @@ int nami_net_linear(nami_net *n, int x, const char *name, int64_t out)
     return last(n);
 }
 
+bool nami_net_drops(const nami_net *n)
+{
+    for (int i = 0; i < n->layers; i++)
+        if (n->layer[i].kind == NAMI_LAYER_DROPOUT ||
+            (n->layer[i].kind == NAMI_LAYER_ADD && n->layer[i].real > 0))
+            return true;
+    return false;
+}
+
 int nami_net_dropout(nami_net *n, int x, const char *name)
 {
     (void)append(n, NAMI_LAYER_DROPOUT, x, -1, name);

@@ -98,9 +98,16 @@ int nami_net_build(const nami_block_build *b, int input);
 double nami_net_flops(const nami_model *m, int block, int64_t time);
 nami_shape nami_net_shape(const nami_model *m, int block, int64_t batch);
 
+/* Whether some layer drops with train.dropout. Local. */
+bool nami_net_drops(const nami_net *n);
+
 /* A family of image models by the function `make` that writes its layers down. */
-#define NAMI_NET_FAMILY(id, make)                                                      \
+#define NAMI_NET_FAMILY(id, make) NAMI_NET_FAMILY_WITHOUT(id, make, NULL)
+
+/* The same, which does not read the keys `without`, as "stem". */
+#define NAMI_NET_FAMILY_WITHOUT(id, make, without)                                     \
     const nami_family nami_family_##id = {.name = #id,                                 \
+                                          .unread = (without),                         \
                                           .images = true,                              \
                                           .net = make,                                 \
                                           .parameters = nami_net_parameters,           \

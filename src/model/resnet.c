@@ -103,19 +103,25 @@ static void make(nami_net *n, const nami_model_options *o, const resnet *r)
 }
 
 /* One family: its parts, and how they differ. */
-#define RESNET(id, ...)                                                                \
+#define RESNET(id, ...) RESNET_WITHOUT(id, NULL, __VA_ARGS__)
+#define RESNET_WITHOUT(id, without, ...)                                               \
     static void make_##id(nami_net *n, const nami_model_options *o)                    \
     {                                                                                  \
         static const resnet r = {__VA_ARGS__};                                         \
         make(n, o, &r);                                                                \
     }                                                                                  \
-    NAMI_NET_FAMILY(id, make_##id)
+    NAMI_NET_FAMILY_WITHOUT(id, make_##id, without)
 
-RESNET(resnet20, .parts = 3, .blocks = {3, 3, 3}, .width = 16, .cifar = true);
-RESNET(resnet32, .parts = 3, .blocks = {5, 5, 5}, .width = 16, .cifar = true);
-RESNET(resnet44, .parts = 3, .blocks = {7, 7, 7}, .width = 16, .cifar = true);
-RESNET(resnet56, .parts = 3, .blocks = {9, 9, 9}, .width = 16, .cifar = true);
-RESNET(resnet110, .parts = 3, .blocks = {18, 18, 18}, .width = 16, .cifar = true);
+/* Of CIFAR's images, with n blocks in each of three parts. */
+#define CIFAR(id, n)                                                                   \
+    RESNET_WITHOUT(id, "stem", .parts = 3, .blocks = {n, n, n}, .width = 16,           \
+                   .cifar = true)
+
+CIFAR(resnet20, 3);
+CIFAR(resnet32, 5);
+CIFAR(resnet44, 7);
+CIFAR(resnet56, 9);
+CIFAR(resnet110, 18);
 RESNET(resnet18, .parts = 4, .blocks = {2, 2, 2, 2}, .width = 64);
 RESNET(resnet34, .parts = 4, .blocks = {3, 4, 6, 3}, .width = 64);
 RESNET(resnet50, .parts = 4, .blocks = {3, 4, 6, 3}, .width = 64, .bottleneck = true,

@@ -149,6 +149,7 @@ static double flops(const nami_model *m, int block, int64_t time)
 
 const nami_family nami_family_synthetic = {.name = "synthetic",
                                            .made_up = true,
+                                           .unread = "heads tied bias dropout",
                                            .causal = true,
                                            .check = check,
                                            .blocks = blocks,

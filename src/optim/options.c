@@ -167,6 +167,29 @@ static nami_status check_rate_keys(const nami_optim_options *o)
     return NAMI_OK;
 }
 
+/* Keys that do nothing beside the others. */
+static nami_status check_reach(const nami_optim_options *o)
+{
+    const bool sgd = o->optimizer == NAMI_OPTIMIZER_SGD;
+    const bool rmsprop = o->optimizer == NAMI_OPTIMIZER_RMSPROP;
+    const bool ends = o->rate == NAMI_RATE_COSINE || o->rate == NAMI_RATE_POLYNOMIAL;
+    const bool falls = o->rate == NAMI_RATE_STEP || o->rate == NAMI_RATE_EXPONENTIAL;
+    const nami_option_reach reach[] = {
+        {"min_lr", ends, "without train.rate = cosine or polynomial"},
+        {"rate_power", o->rate == NAMI_RATE_POLYNOMIAL,
+         "without train.rate = polynomial"},
+        {"rate_factor", falls, "without train.rate = step or exponential"},
+        {"betas", !sgd && !rmsprop, "without train.optimizer = adamw or adam"},
+        {"momentum", sgd || rmsprop, "without train.optimizer = sgd or rmsprop"},
+        {"alpha", rmsprop, "without train.optimizer = rmsprop"},
+        {"eps", !sgd, "with train.optimizer = sgd"},
+        {"clip_scope", o->clip > 0, "without train.clip above 0"},
+        {"correct_decay", o->correct, "without train.correct = yes"},
+    };
+    return nami_option_check_reach(&nami_optim_option_table, o, reach,
+                                   (int)(sizeof reach / sizeof *reach));
+}
+
 static nami_status check_milestones(const nami_optim_options *o)
 {
     const nami_ints *m = &o->milestones;
@@ -209,7 +232,8 @@ nami_status nami_optim_resolve(nami_optim_options *o)
             "train.betas is \"%s\"; expected two numbers in [0,1) such as \"0.9 0.95\"",
             o->betas ? o->betas : "");
     NAMI_TRY(check_optimizer(o));
-    return check_rate(o);
+    NAMI_TRY(check_rate(o));
+    return check_reach(o);
 }
 
 double nami_optim_clip(const nami_optim_options *o, double norm)

@@ -97,6 +97,23 @@ nami_weights nami_plan_weights(const nami_plan_options *o)
     return policy[o->weights];
 }
 
+nami_status nami_plan_check_keys(const nami_plan_options *o)
+{
+    const bool seeks = o->method != NAMI_PLAN_DECK, own = o->method == NAMI_PLAN_NAMI;
+    static const char *const method = "without plan.method = nami or ashpipe";
+    const nami_option_reach reach[] = {
+        {"profile", seeks, method},
+        {"weights", seeks, method},
+        {"stages", own, "without plan.method = nami"},
+        {"levels", seeks, method},
+        {"bandwidth", seeks, method},
+        {"connected", o->method == NAMI_PLAN_ASHPIPE, "without plan.method = ashpipe"},
+        {"memory", seeks, method},
+    };
+    return nami_option_check_reach(&nami_plan_option_table, o, reach,
+                                   (int)(sizeof reach / sizeof *reach));
+}
+
 /* The next word of a list, at most 31 characters, into word[32]; false at the end. */
 static bool next_word(const char **text, char word[32])
 {

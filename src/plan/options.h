@@ -32,6 +32,9 @@ nami_status nami_plan_levels(const nami_plan_options *o, const nami_chain *chain
                              int ranks, nami_plan_level level[NAMI_LEVELS_MOST],
                              int *levels);
 
+/* Refuse keys that its method does not read. Local. Status: NAMI_EINPUT naming the key. */
+nami_status nami_plan_check_keys(const nami_plan_options *o);
+
 /* The policy of plan.weights. Local. */
 nami_weights nami_plan_weights(const nami_plan_options *o);
 

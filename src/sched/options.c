@@ -35,8 +35,7 @@ static const nami_option rows[] = {
      .minimum = 1,
      .maximum = NAMI_STAGES_MOST,
      .help = "Waves (W) of the wave placement: each position holds 2W stages. Other "
-             "placements do not "
-             "read it."},
+             "placements refuse it."},
     {.section = "pipeline",
      .key = "chunks",
      .kind = NAMI_OPTION_INT,
@@ -45,7 +44,7 @@ static const nami_option rows[] = {
      .minimum = 1,
      .maximum = NAMI_STAGES_MOST,
      .help = "Stages of each position (V) in the looping placement. Other placements "
-             "do not read it."},
+             "refuse it."},
     {.section = "pipeline",
      .key = "slices",
      .kind = NAMI_OPTION_INT,
@@ -154,7 +153,7 @@ static const nami_option rows[] = {
      .maximum = INT32_MAX / 4,
      .help = "Without a flush: steps (updates) after which the pipeline drains, as it "
              "does at evaluations, checkpoints and the end. With a flush every step "
-             "drains, and it is not read."},
+             "drains, and it is refused."},
 };
 
 const nami_option_table nami_pipeline_table = {.row = rows,

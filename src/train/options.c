@@ -259,6 +259,7 @@ nami_status nami_settings_resolve(nami_comm *c, nami_settings *s)
     s->model.label_smoothing = s->train.label_smoothing;
     NAMI_TRY(nami_model_check_keys(&s->model));
     NAMI_TRY(nami_optim_resolve(&s->optim));
+    NAMI_TRY(nami_settings_check_keys(s));
     if (nami_model_made_up(&s->model)) {
         if (s->model.vocabulary == 0)
             s->model.vocabulary = s->model.width;

@@ -62,6 +62,9 @@ void nami_settings_objects(nami_settings *s, void *object[NAMI_SETTINGS_PARTS]);
  * Collective on c; NULL: this process alone. Status: NAMI_EINPUT. */
 nami_status nami_settings_resolve(nami_comm *c, nami_settings *s);
 
+/* Refuse keys that are set but do nothing beside the others. Local. Status: NAMI_EINPUT naming the key. */
+nami_status nami_settings_check_keys(const nami_settings *s);
+
 /* Free texts and lists. Local. */
 void nami_settings_release(nami_settings *s);
 

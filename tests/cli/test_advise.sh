@@ -20,7 +20,7 @@ expect 0 'do not fit into a rank; the first: ' plan --advise "$rest" --ranks 8 -
 expect 0 '"plain_wins":' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs --json
 expect 0 '"fragment":"[pipeline]\nschedule = ' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs --json
 expect 4 'no layout fits: the smallest needs' plan --advise "$rest" --ranks 8 --memory 1e6 $costs
-expect 2 '--json goes with --advise' plan "$rest" --json
+expect 2 '--json is set, but does nothing without --advise; remove it' plan "$rest" --json
 expect 0 'costs     ' plan --advise "$NAMI_SOURCE/input/kjv-small.ini" # measures the rate
 expect 0 'matrix peak measured now' plan --advise "$NAMI_SOURCE/input/kjv-small.ini"
 exit $failed

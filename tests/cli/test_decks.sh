@@ -8,7 +8,7 @@
 steps() {
     name=$(basename "$1" .ini) deck=$1 ranks=$2
     shift 2
-    nami "$ranks" run "$deck" run.directory="run-$name" train.steps=3 train.eval_every=0 checkpoint.every=0 \
+    nami "$ranks" run "$deck" run.directory="run-$name" train.steps=3 train.eval_every=0 train.eval_batches=0 checkpoint.every=0 \
         data.train=text-train.h5 data.valid=text-valid.h5 "$@"
     want 0 $? "$name runs"
     [ "$(losses "run-$name" | grep -c '^step')" = 3 ] || { echo "FAIL $name: not three steps"; failed=1; }
@@ -17,8 +17,8 @@ steps() {
 # emulated DECK RANKS: two steps of the deck's schedule, batch and model blocks, whose passes take a set time
 emulated() {
     name=$(basename "$1" .ini)
-    nami "$2" run "$1" run.directory="run-$name" train.steps=2 train.eval_every=0 checkpoint.every=0 train.backend=emu \
-        train.precision=f32 model.family=synthetic model.width=16 model.context=8 model.vocabulary=0 data.train= \
+    nami "$2" run "$1" run.directory="run-$name" train.steps=2 train.eval_every=0 train.eval_batches=0 checkpoint.every=0 train.backend=emu \
+        train.precision=f32 model.family=synthetic model.heads=6 model.tied=yes model.bias=yes model.width=16 model.context=8 model.vocabulary=0 data.train= \
         data.valid= synthetic.forward=1ms synthetic.backward_input=1ms synthetic.backward_weight=1ms
     want 0 $? "$name runs with emulated costs"
     [ "$(losses "run-$name" | grep -c '^step')" = 2 ] || { echo "FAIL $name: not two steps"; failed=1; }

@@ -26,7 +26,7 @@ expect 0 'predicted = 0.0157227' plan $deck
 expect 4 'the levels have 8 ranks, but there are 6' plan $deck --ranks 6
 expect 4 'no cut of 23 blocks fits 8 ranks of 976.6 KiB' plan $deck --memory 1e6
 expect 2 'choose one' plan $deck --advise
-expect 2 '--json goes with --advise' plan $deck --json
+expect 2 '--json is set, but does nothing without --advise' plan $deck --json
 expect 2 'needs plan.profile' plan $deck plan.profile=
 expect 2 'nothing.csv: cannot be opened' plan $deck plan.profile=nothing.csv
 expect 2 'plan.bandwidth has 1 words, but there are 2 levels' plan $deck plan.bandwidth=3e9
@@ -40,12 +40,12 @@ expect 2 'plan.levels: more than' plan $deck 'plan.levels=2000 2000'
 expect 2 'plan.levels names 0 levels' plan $deck plan.levels= plan.bandwidth=1e9 plan.connected=yes
 
 # our own method
-expect 0 'ranks     8 in 2 stages: 7-1' plan $deck plan.method=nami
-expect 0 'cuts = 0 5' plan $deck plan.method=nami
-expect 0 'ranks     8 in 2 stages: 7-1' plan $deck plan.method=nami --memory 1e9
-expect 4 'no cut of 23 blocks into at most 8 stages fits 8 ranks of 95.4 MiB' plan $deck plan.method=nami --memory 1e8
-expect 0 'weights = 2bw' plan $deck plan.method=nami plan.weights=2bw
-expect 0 '4 in 1 stage: 4; 4 more would make no stage faster' plan $deck plan.method=nami plan.stages=1
+expect 0 'ranks     8 in 2 stages: 7-1' plan $deck plan.method=nami plan.connected=
+expect 0 'cuts = 0 5' plan $deck plan.method=nami plan.connected=
+expect 0 'ranks     8 in 2 stages: 7-1' plan $deck plan.method=nami plan.connected= --memory 1e9
+expect 4 'no cut of 23 blocks into at most 8 stages fits 8 ranks of 95.4 MiB' plan $deck plan.method=nami plan.connected= --memory 1e8
+expect 0 'weights = 2bw' plan $deck plan.method=nami plan.connected= plan.weights=2bw
+expect 0 '4 in 1 stage: 4; 4 more would make no stage faster' plan $deck plan.method=nami plan.connected= plan.stages=1
 expect 4 'plan.levels has 3 levels' plan $deck plan.method=nami 'plan.levels=2 2 2' 'plan.bandwidth=3e9 2e9 1e9' plan.connected=
 
 cd "$NAMI_SCRATCH" || exit 99

@@ -34,7 +34,8 @@ for variable in PMI_SIZE OMPI_COMM_WORLD_SIZE SLURM_STEP_NUM_TASKS; do
     said=$(env -u PMI_RANK -u PMI_FD $variable=4 "$lost" 2>&1)
     code=$?
     case $code$said in
-    3*'started 4 processes ('$variable')'*) echo "ok   $variable" ;;
+    3*'srun started 4 processes ('$variable')'*'--mpi=TYPE'* | 3*'launcher started 4 processes ('$variable')'*)
+        echo "ok   $variable" ;;
     *) echo "FAIL $variable: exit $code: $said"; failed=1 ;;
     esac
 done

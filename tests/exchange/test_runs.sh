@@ -61,7 +61,7 @@ while [ $i -lt 16 ]; do
     i=$((i + 1))
 done >images.bin
 "$NAMI_PROGRAM" import cifar10 images.bin images.h5 >import.out 2>&1 || { cat import.out; exit 1; }
-sed 's/^layers.*/family = resnet20/; /^width/d; /^heads/d; /^context/d; /^vocabulary/d' deck.ini >images.ini
+sed 's/^layers.*/family = resnet20/; /^width/d; /^heads/d; /^context/d; /^vocabulary/d; /^dropout/d' deck.ini >images.ini
 images="images.ini data.train=images.h5 data.valid=images.h5 pipeline.schedule=dapple"
 # shellcheck disable=SC2086
 nami 1 run $images run.directory=i1 train.steps=2

@@ -102,6 +102,10 @@ static void test_optimizer_keys(void **state)
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.eps is 0");
     set(&o, "optimizer", "sgd");
     set(&o, "centered", "no");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.alpha is set, but");
+    set(&o, "alpha", "0.99");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.eps is set, but");
+    set(&o, "eps", "1e-8");
     assert_ok(nami_optim_resolve(&o));
     release(&o);
 }
@@ -129,6 +133,8 @@ static void test_cross_checks(void **state)
     set(&o, "min_lr", "1");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.min_lr");
     set(&o, "rate", "constant");
+    assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.min_lr is set, but");
+    set(&o, "min_lr", "1e-4");
     assert_ok(nami_optim_resolve(&o));
     set(&o, "rate_steps", "10");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.rate_steps");

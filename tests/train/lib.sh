@@ -29,7 +29,6 @@ lr = 3e-3
 warmup = 5
 dropout = 0.1
 partials = 4
-eval_batches = 4
 log_every = 1000
 [checkpoint]
 every = 5

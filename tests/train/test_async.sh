@@ -10,7 +10,7 @@ echo "seed $seed, $kills kills"
 # A deck without a flush: windows of 8 steps, evaluations, checkpoints, and a switch that drain in between.
 deck 40
 sed -i 's/^partials = 4//; s/^microbatches = 4/microbatches = 1\nwindow = 8/; s/^\[model\]/[model]\ntied = no/
-    s/^every = 5/every = 7/; s/^dropout/clip = 0\neval_every = 10\ndropout/' deck.ini
+    s/^every = 5/every = 7/; s/^dropout/clip = 0\neval_every = 10\neval_batches = 4\ndropout/' deck.ini
 ashpipe='pipeline.schedule=ashpipe pipeline.stage_replicas=2-1-1'
 
 # run RANKS DIRECTORY ARGUMENT...
@@ -101,7 +101,7 @@ run 2 other pipeline.schedule=hanayo pipeline.weights=stash train.steps=24
 want 0 $? "resumed as an asynchronous wave"
 run 2 other pipeline.schedule=hanayo pipeline.weights=2bw pipeline.microbatches=4 train.steps=32
 want 0 $? "resumed as a wave with two versions"
-run 4 other pipeline.schedule=dapple pipeline.replicas=2 pipeline.microbatches=4
+run 4 other pipeline.schedule=dapple pipeline.replicas=2 pipeline.microbatches=4 pipeline.window=100
 want 0 $? "resumed with a flush"
 [ "$(losses other | grep -c '^step')" = 40 ] || { echo "FAIL not 40 steps over five layouts"; failed=1; }
 last=$(sed -n 's/.*"event":"step","step":40,"loss":\([0-9.]*\),.*/\1/p' other/log.jsonl)
@@ -110,11 +110,11 @@ awk -v a="$first" -v b="$last" 'BEGIN { exit !(b < a - 1) }' || { echo "FAIL the
 # warm-up with a flush, then newest weights (PipeMare's third technique), then back; the same through checkpoints
 run 2 warm pipeline.schedule=dapple pipeline.microbatches=2 switch.at=12 switch.weights=newest switch2.at=30 switch2.weights=flush
 want 0 $? "flush, newest, flush"
-run 2 steps pipeline.schedule=dapple pipeline.microbatches=2 train.steps=12 train.rate_steps=40
+run 2 steps pipeline.schedule=dapple pipeline.microbatches=2 pipeline.window=100 train.steps=12 train.rate_steps=40
 want 0 $? "until the first switch"
 run 2 steps pipeline.schedule=dapple pipeline.microbatches=2 pipeline.weights=newest train.steps=30 train.rate_steps=40
 want 0 $? "until the second"
-run 2 steps pipeline.schedule=dapple pipeline.microbatches=2 train.steps=40
+run 2 steps pipeline.schedule=dapple pipeline.microbatches=2 pipeline.window=100 train.steps=40
 want 0 $? "until the end"
 losses warm >warm.losses
 losses steps | grep -v '^eval \(12\|30\) ' >steps.losses

@@ -7,7 +7,7 @@ head -c 2000 text >few && "$NAMI_PROGRAM" import text few few.h5 >import.out 2>&
 deck="deck.ini data.train=few.h5 checkpoint.best=yes checkpoint.keep=1 checkpoint.every=7"
 
 # shellcheck disable=SC2086
-nami 2 run $deck pipeline.positions=2 train.eval_every=5
+nami 2 run $deck pipeline.positions=2 train.eval_every=5 train.eval_batches=4
 want 0 $? "20 steps" "^epoch 1  step 16  training loss [0-9.]*  (2048 tokens, "
 events() {
     grep "\"event\":\"$1\"" run/log.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/' | tr '\n' ' '
@@ -32,7 +32,7 @@ before=$(named)
 
 # it gets worse: the best stays, though only one is kept
 # shellcheck disable=SC2086
-nami 2 run $deck pipeline.positions=2 train.eval_epochs=1 train.steps=32 train.lr=0.5 train.min_lr=0.5
+nami 2 run $deck pipeline.positions=2 train.eval_epochs=1 train.eval_batches=4 train.steps=32 train.lr=0.5 train.min_lr=0.5
 want 0 $? "12 steps at a rate that hurts" "^epoch 2  step 31 "
 [ "$(events eval)" = "5 10 15 20 31 32 " ] || { echo "FAIL evaluations: $(events eval)"; failed=1; }
 [ "$(named)" = "$before" ] || { echo "FAIL best after worse steps: $(named), not $before"; failed=1; }
@@ -48,7 +48,7 @@ awk '{ p = exp($1); if ($3 / p > 1.0001 || p / $3 > 1.0001 || $4 > $5 || $5 > 1 
 # a name of a checkpoint that is gone is forgotten
 printf 'step-00000003.h5 0.0\n' >run/checkpoints/best
 # shellcheck disable=SC2086
-nami 2 run $deck pipeline.positions=2 train.eval_every=1 train.steps=34
+nami 2 run $deck pipeline.positions=2 train.eval_every=1 train.eval_batches=4 train.steps=34
 want 0 $? "two steps more"
 case $(named) in
 33 | 34) ;;

@@ -3,7 +3,7 @@
 # test_report.sh - what a run writes: names that scripts rely on, predicted bytes = allocated bytes, a picture, a sample.
 . "$NAMI_SOURCE/tests/train/lib.sh"
 deck 30
-nami 4 run deck.ini pipeline.replicas=2 train.eval_every=10 run.directory=run
+nami 4 run deck.ini pipeline.replicas=2 train.eval_every=10 train.eval_batches=4 run.directory=run
 want 0 $? "run on 2 positions x 2 replicas"
 
 # has FILE PATTERN...: the file holds each pattern

@@ -47,7 +47,7 @@ while [ $killed -lt "$kills" ]; do
     pause=$(awk -v s=$seed 'BEGIN { printf "%.3f", s % 997 / 997 * (int(s / 65536) % 24 ? 0.06 : 0.8) }')
     runs=$(begun) first=$(last)
     # shellcheck disable=SC2086
-    $NAMI_LAUNCH -n "$ranks" "$NAMI_PROGRAM" run deck.ini run.directory=cut train.eval_every=10 \
+    $NAMI_LAUNCH -n "$ranks" "$NAMI_PROGRAM" run deck.ini run.directory=cut train.eval_every=10 train.eval_batches=4 \
         checkpoint.every=3 "$@" >out 2>&1 </dev/null &
     launcher=$!
     # the log is cut back at first, hence a little less
@@ -69,10 +69,10 @@ while [ $killed -lt "$kills" ]; do
 done
 echo "$killed kills, $during of them left a half-written checkpoint"
 steps=$(($(last) + 20))
-nami 2 run deck.ini run.directory=cut train.eval_every=10 train.steps=$steps
+nami 2 run deck.ini run.directory=cut train.eval_every=10 train.eval_batches=4 train.steps=$steps
 want 0 $? "twenty steps more on 2 ranks"
 losses cut >cut.losses
-nami 2 run deck.ini run.directory=whole train.eval_every=10 train.steps=$steps
+nami 2 run deck.ini run.directory=whole train.eval_every=10 train.eval_batches=4 train.steps=$steps
 want 0 $? "uninterrupted on 2 ranks"
 losses whole >whole.losses
 same whole.losses cut.losses "losses after $killed kills"

@@ -36,10 +36,11 @@ gaps() {
 # measure NAME CHUNKS P MS
 measure() {
     name=$1 chunks=$2 p=$3 ms=$4 m=$((2 * $3))
-    waves=1 slices=1 given=$chunks
+    size= given=$chunks
     case $name in
-    hanayo*) waves=$((chunks / 2)) ;;
-    terapipe) slices=$chunks chunks=1 ;;
+    hanayo*) size="waves $((chunks / 2))" ;;
+    interleaved) size="chunks $chunks" ;;
+    terapipe) size="slices $chunks" chunks=1 ;;
     esac
     cat >"$scratch/deck.ini" <<END
 [model]
@@ -54,9 +55,7 @@ backward_weight = ${ms}ms
 [pipeline]
 schedule = $name
 positions = $p
-chunks = $chunks
-waves = $waves
-slices = $slices
+${size:+${size% *} = ${size#* }}
 microbatches = $m
 [train]
 steps = 2
@@ -74,7 +73,8 @@ END
     report=$scratch/run/report.json
     hop=$(number "$report" hop_step_seconds)
     share=$(awk "BEGIN { print $chunks * $ms / 1000 }")
-    "$program" simulate --schedule "$name" --positions "$p" --microbatches "$m" --waves "$waves" --chunks "$chunks" --slices "$slices" \
+    # shellcheck disable=SC2086
+    "$program" simulate --schedule "$name" --positions "$p" --microbatches "$m" ${size:+--$size} \
         --tf "$share" --tbi "$share" --tbw "$share" --latency "$hop" --apart --json >"$scratch/predicted.json" || return
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$given" "$p" "$m" "$ms" "$hop" \
         "$(number "$scratch/predicted.json" bubble)" "$(number "$report" bubble_measured)" "$(gaps "$report")" |
