@@ -12,13 +12,14 @@
 deck=${1:?usage: sbatch jobscripts/slurm.sh DECK [section.key=value ...]}
 shift
 
-# Without PMIx srun starts singletons; nami says so. "srun --mpi=list" names what there is.
+# srun must speak what the MPI library speaks, else each process is alone, and nami says so: SLURM_MPI_TYPE=pmi2 for
+# MPICH, pmix for Open MPI; "srun --mpi=list" names what there is.
 # The limit of the job less five minutes: a checkpoint is written in time.
 srun --kill-on-bad-exit=1 --cpu-bind=cores \
-    nami run "$deck" train.threads="$SLURM_CPUS_PER_TASK" run.max_time=3:55:00 "$@"
+    nami run "$deck" train.threads="${SLURM_CPUS_PER_TASK:-1}" run.max_time=3:55:00 "$@"
 code=$?
 if [ $code = 75 ]; then # stopped early, resumable
-    scontrol requeue "$SLURM_JOB_ID"
+    scontrol requeue "$SLURM_JOB_ID" || exit $code
     exit 0
 fi
 [ $code = 76 ] && exit 0 # all steps were done before
