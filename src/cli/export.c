@@ -12,23 +12,27 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-enum { HUGGING_FACE, NANOGPT };
 enum { F32, BF16 };
+
+enum { DEFAULT };
 
 typedef struct export_options {
     int layout, dtype;
 } export_options;
 
-static const char *const layouts[] = {"huggingface", "nanogpt", NULL};
+static const char *const layouts[] = {"default", "huggingface", "nanogpt",
+                                      "torchvision", NULL};
 static const char *const dtypes[] = {"f32", "bf16", NULL};
 
 static const nami_option rows[] = {
     {.key = "layout",
      .kind = NAMI_OPTION_CHOICE,
      .offset = offsetof(export_options, layout),
-     .fallback = "huggingface",
+     .fallback = "default",
      .choices = layouts,
-     .help = "Of GPT-2's four matrices: huggingface, [in,out]; nanogpt, [out,in]."},
+     .help = "Whose names and shapes: of family gpt huggingface, its four matrices "
+             "[in,out], or nanogpt, [out,in]; of image models torchvision. default: "
+             "the first that the family has."},
     {.key = "dtype",
      .kind = NAMI_OPTION_CHOICE,
      .offset = offsetof(export_options, dtype),
@@ -41,28 +45,56 @@ static const nami_option_table table = {rows, sizeof rows / sizeof *rows};
 
 #define GROUP "/parameters/"
 
-/* An array of the checkpoint. */
-typedef struct parameter {
-    const char *name; /* behind GROUP */
-    nami_shape shape;
-    bool turned; /* written as [in,out] */
-} parameter;
+/* An array to be written, and where it comes from. */
+typedef struct piece {
+    const char *full; /* array of the checkpoint */
+    nami_shape shape; /* of the rows taken, as they lie there */
+    int64_t row;      /* elements of a row */
+    nami_exchange_piece what;
+} piece;
 
-static nami_status find_parameters(nami_store *s, const char *path, char **name,
-                                   int count, const char *family, parameter *out)
+typedef struct pieces {
+    piece *piece; /* [count] */
+    int count;
+} pieces;
+
+static void add_pieces(pieces *all, const nami_model_options *o, const char *layout,
+                       const char *full, const nami_shape *shape)
+{
+    const nami_param_rows param = {full + strlen(GROUP), shape->dim[0]};
+    nami_exchange_piece what;
+    for (int k = 0; nami_exchange_piece_of(o, layout, &param, k, &what); k++) {
+        all->piece = nami_realloc(NAMI_MEM_OTHER, all->piece,
+                                  ((size_t)all->count + 1) * sizeof *all->piece);
+        piece *p = &all->piece[all->count++];
+        *p = (piece){.full = full, .shape = *shape, .what = what};
+        p->row = shape->dim[0] ? nami_shape_count(shape) / shape->dim[0] : 0;
+        p->shape.dim[0] = what.to - what.from;
+        p->what.turned = what.turned && shape->rank == 2;
+    }
+}
+
+static nami_status find_pieces(nami_store *s, const char *path, char **name, int count,
+                               const nami_model_options *o, const char *layout,
+                               pieces *all)
 {
     for (int i = 0; i < count; i++) {
         nami_store_type type;
-        NAMI_TRY(
-            nami_store_shape(s, name[i], &type, &out[i].shape.rank, out[i].shape.dim));
-        if (type != NAMI_STORE_F32 || out[i].shape.rank < 1)
+        nami_shape shape = {0};
+        NAMI_TRY(nami_store_shape(s, name[i], &type, &shape.rank, shape.dim));
+        if (type != NAMI_STORE_F32 || shape.rank < 1)
             return nami_fail(NAMI_ERESTART, "%s: array %s is not of type f32", path,
                              name[i]);
-        out[i].name = name[i] + strlen(GROUP);
-        out[i].turned = family && nami_exchange_turned(family, out[i].name) &&
-                        out[i].shape.rank == 2;
+        add_pieces(all, o, layout, name[i], &shape);
     }
     return NAMI_OK;
+}
+
+static void free_pieces(pieces *all)
+{
+    for (int i = 0; i < all->count; i++)
+        nami_free(all->piece[i].what.name);
+    nami_free(all->piece);
 }
 
 static void turn(const nami_shape *shape, const float *in, float *out)
@@ -73,14 +105,14 @@ static void turn(const nami_shape *shape, const float *in, float *out)
             out[k * rows_in + i] = in[i * columns + k];
 }
 
-static nami_status copy(nami_store *s, const char *full, const parameter *p,
-                        nami_exchange_writer *w)
+static nami_status copy(nami_store *s, const piece *p, nami_exchange_writer *w)
 {
     const int64_t count = nami_shape_count(&p->shape);
     const size_t bytes = (size_t)count * sizeof(float);
     float *data = nami_alloc(NAMI_MEM_OTHER, bytes), *turned = NULL;
-    nami_status status = nami_store_read(s, full, 0, count, data);
-    if (status == NAMI_OK && p->turned) {
+    nami_status status =
+        nami_store_read(s, p->full, p->what.from * p->row, count, data);
+    if (status == NAMI_OK && p->what.turned) {
         turned = nami_alloc(NAMI_MEM_OTHER, bytes);
         turn(&p->shape, data, turned);
     }
@@ -91,42 +123,50 @@ static nami_status copy(nami_store *s, const char *full, const parameter *p,
     return status;
 }
 
-static nami_status write_file(nami_store *s, char **name, const parameter *p, int count,
-                              const char *path, nami_exchange_kind kind)
+static nami_status write_file(nami_store *s, const pieces *all, const char *path,
+                              nami_exchange_kind kind)
 {
     nami_exchange_writer *w;
     nami_status status = nami_exchange_create(path, kind, &w);
     if (status != NAMI_OK)
         return status;
-    for (int i = 0; i < count; i++) {
-        nami_shape shape = p[i].shape;
-        for (int k = 0; k < 2 && p[i].turned; k++)
-            shape.dim[k] = p[i].shape.dim[1 - k];
-        nami_exchange_declare(w, p[i].name, &shape);
+    for (int i = 0; i < all->count; i++) {
+        const piece *p = &all->piece[i];
+        nami_shape shape = p->shape;
+        for (int k = 0; k < 2 && p->what.turned; k++)
+            shape.dim[k] = p->shape.dim[1 - k];
+        nami_exchange_declare(w, p->what.name, &shape);
     }
-    for (int i = 0; i < count && status == NAMI_OK; i++)
-        status = copy(s, name[i], &p[i], w);
+    for (int i = 0; i < all->count && status == NAMI_OK; i++)
+        status = copy(s, &all->piece[i], w);
     return nami_exchange_finish(w, status);
 }
 
-static nami_status export_file(const nami_call *call, const char *family)
+/* Of the command; NULL: the family's first. */
+static const char *layout_of(const nami_call *call)
+{
+    const export_options *o = call->options;
+    return o->layout == DEFAULT ? NULL : layouts[o->layout];
+}
+
+static nami_status export_file(const nami_call *call, const nami_model_options *m)
 {
     const export_options *o = call->options;
     nami_store *s;
     char **name = NULL;
     int count = 0;
+    pieces all = {0};
     NAMI_TRY(nami_store_open(NULL, call->word[0], &s));
     nami_status status = nami_store_names(s, "/parameters", &name, &count);
-    parameter *p = nami_calloc(NAMI_MEM_OTHER, (size_t)count + 1, sizeof *p);
     if (status == NAMI_OK)
-        status = find_parameters(s, call->word[0], name, count,
-                                 o->layout == NANOGPT ? NULL : family, p);
+        status = find_pieces(s, call->word[0], name, count, m, layout_of(call), &all);
     if (status == NAMI_OK)
-        status = write_file(s, name, p, count, call->word[1],
+        status = write_file(s, &all, call->word[1],
                             o->dtype == BF16 ? NAMI_EXCHANGE_BF16 : NAMI_EXCHANGE_F32);
     if (status == NAMI_OK)
-        nami_log(NAMI_INFO, "%s: %d arrays of family %s", call->word[1], count, family);
-    nami_free(p);
+        nami_log(NAMI_INFO, "%s: %d arrays of family %s", call->word[1], all.count,
+                 nami_family_names[m->family]);
+    free_pieces(&all);
     nami_store_names_free(name, count);
     (void)nami_store_close(s); /* it was only read */
     return status;
@@ -151,17 +191,6 @@ static nami_status check_output(const char *path)
                      path);
 }
 
-/* Files of image families have one layout. */
-static nami_status check_layout(const export_options *o, const char *family)
-{
-    if (o->layout == NANOGPT && strcmp(family, "gpt") != 0)
-        return nami_fail(NAMI_EINPUT,
-                         "--layout nanogpt is for GPT-2, but the checkpoint is of "
-                         "family %s",
-                         family);
-    return NAMI_OK;
-}
-
 static nami_status run(const nami_call *call)
 {
     nami_ckpt_state state = {0};
@@ -173,9 +202,10 @@ static nami_status run(const nami_call *call)
     if (status == NAMI_OK)
         status = nami_cli_deck_text(state.deck, call->word[0], &settings);
     if (status == NAMI_OK)
-        status = check_layout(call->options, nami_family_names[settings.model.family]);
+        status = nami_exchange_layout(nami_family_names[settings.model.family],
+                                      layout_of(call));
     if (status == NAMI_OK)
-        status = export_file(call, nami_family_names[settings.model.family]);
+        status = export_file(call, &settings.model);
     nami_settings_release(&settings);
     nami_ckpt_state_free(&state);
     return status;

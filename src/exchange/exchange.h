@@ -69,10 +69,27 @@ nami_status nami_exchange_read(const nami_exchange *x, const nami_exchange_array
 nami_status nami_exchange_load(nami_comm *c, const char *path, const nami_model *m,
                                float *const *data);
 
-/* Whether Hugging Face's files keep the matrix `name` of a family's checkpoint as [in,out]. Local. */
-bool nami_exchange_turned(const char *family, const char *name);
-
 /* --- writing --- */
+
+/* Whether a family can be written in a layout. Local. Status: NAMI_EINPUT naming those that it has. */
+nami_status nami_exchange_layout(const char *family, const char *layout);
+
+/* A parameter of a checkpoint: its name and how many rows it has, dim[0]. */
+typedef struct nami_param_rows {
+    const char *name;
+    int64_t rows;
+} nami_param_rows;
+
+/* An array that a layout makes of a parameter. */
+typedef struct nami_exchange_piece {
+    char *name;       /* freed with nami_free */
+    int64_t from, to; /* rows of the parameter */
+    bool turned;      /* a matrix, written as [in,out] */
+} nami_exchange_piece;
+
+/* Array k = 0, 1, ... of a parameter in a layout, NULL: the family's first; false: there are no more. Local. */
+bool nami_exchange_piece_of(const nami_model_options *o, const char *layout,
+                            const nami_param_rows *p, int k, nami_exchange_piece *out);
 
 typedef struct nami_exchange_writer nami_exchange_writer;
 

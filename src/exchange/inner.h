@@ -58,14 +58,7 @@ nami_status nami_index_open(nami_exchange *x, const char *path);
 void nami_exchange_widen(nami_exchange_kind kind, int64_t count, const void *in,
                          float *out);
 
-/* nami's name of an array in a family's file, freed with nami_free; NULL: it is known to be no parameter. Local. */
-char *nami_exchange_own(const char *family, const char *name);
-
-/* Whether a family is one of the ResNets for CIFAR. Local. */
-bool nami_exchange_cifar(const char *family);
-
-/* Whether a parameter may be missing because skips are padded with zeros, and its value then [its shape]. Local. */
-bool nami_exchange_padded(const char *family, const char *name);
+/* The value of a projection in place of zeros [its shape]. Local. */
 void nami_exchange_pad(const nami_param *param, float *data);
 
 /* --- JSON --- */

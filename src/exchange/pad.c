@@ -6,21 +6,6 @@
 
 #include "exchange/inner.h"
 
-bool nami_exchange_cifar(const char *family)
-{
-    static const char *const own[] = {"resnet20", "resnet32", "resnet44", "resnet56",
-                                      "resnet110"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (!strcmp(family, own[i]))
-            return true;
-    return false;
-}
-
-bool nami_exchange_padded(const char *family, const char *name)
-{
-    return nami_exchange_cifar(family) && strstr(name, ".downsample.");
-}
-
 static bool ends_with(const char *s, const char *end)
 {
     size_t n = strlen(s), m = strlen(end);

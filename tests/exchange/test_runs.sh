@@ -68,6 +68,10 @@ nami 1 run $images run.directory=i1 train.steps=2
 want 0 $? "2 steps of resnet20"
 nami 1 export i1/checkpoints/step-00000002.h5 i1.safetensors
 want 0 $? "export of resnet20" "arrays of family resnet20"
+nami 1 export i1/checkpoints/step-00000002.h5 same.safetensors --layout torchvision
+same i1.safetensors same.safetensors "resnet20 in its one layout"
+nami 1 export i1/checkpoints/step-00000002.h5 other.safetensors --layout nanogpt
+want 2 $? "resnet20 in a layout of GPT-2" "family resnet20, which has torchvision"
 # shellcheck disable=SC2086
 nami 1 run $images run.directory=i2 train.steps=1 train.init=i1/checkpoints/step-00000002.h5
 nami 1 export i2/checkpoints/step-00000001.h5 i2.safetensors
