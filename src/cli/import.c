@@ -98,13 +98,16 @@ const nami_command nami_cli_import = {
         "tokens, as nanoGPT's prepare.py writes), llmc (llm.c token shards), megatron\n"
         "(PREFIX.bin and PREFIX.idx of Megatron-LM; IN is PREFIX), bpe (a rank file "
         "in\n"
-        "tiktoken's form, then texts: tokens of GPT-2's encoding), idx (IMAGES "
-        "LABELS,\n"
-        "MNIST's files, in pairs), cifar10 or cifar100 (their binary versions) or\n"
-        "folder (JPEG and PNG files, a subfolder for each class). Several inputs are\n"
-        "joined in the given order. A name that ends in .gz is unpacked on the way; -\n"
-        "is standard input. OUT is an HDF5 file; with --split it is the stem of two,\n"
-        "and an .h5 at its end is dropped first.\n",
+        "tiktoken's form, then texts: tokens of GPT-2's encoding), bert-text (BERT's\n"
+        "vocab.txt, then texts with a sentence a line and blank lines between\n"
+        "documents), idx (IMAGES LABELS, MNIST's files, in pairs), cifar10 or "
+        "cifar100\n"
+        "(their binary versions) or folder (JPEG and PNG files, a subfolder for each\n"
+        "class). Several inputs are joined in the given order. A name that ends in "
+        ".gz\n"
+        "is unpacked on the way; - is standard input. OUT is an HDF5 file; with "
+        "--split\n"
+        "it is the stem of two, and an .h5 at its end is dropped first.\n",
     .options = &table,
     .size = sizeof(import_options),
     .fewest = 3,

@@ -3,14 +3,13 @@
 #include "data/data.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "data/bert_set.h"
 #include "data/tokens.h"
-
-#define CHECK_BLOCK ((int64_t)1 << 20) /* tokens verified at a time */
+#include "data/verify.h"
 
 struct nami_data {
     nami_store *store;
@@ -79,6 +78,11 @@ static nami_status check_attributes(nami_data *d, int64_t vocabulary)
     NAMI_TRY(nami_store_get_int(d->store, "tokens", &tokens));
     NAMI_TRY(nami_store_get_text(d->store, "kind", &d->kind));
     NAMI_TRY(nami_store_get_text(d->store, "checksum", &d->sum));
+    if (!strcmp(d->kind, NAMI_BERT_TEXT_KIND))
+        return nami_fail(NAMI_EINPUT,
+                         "%s is a set of sentences for BERT, but this model.family "
+                         "takes tokens: make a set with nami import text or bpe",
+                         d->path);
     if (d->vocabulary < 1 || d->vocabulary > 65536)
         return nami_fail(NAMI_EINPUT, "%s: vocabulary %lld is not within 1 to 65536",
                          d->path, (long long)d->vocabulary);
@@ -97,55 +101,25 @@ static nami_status check_attributes(nami_data *d, int64_t vocabulary)
     return NAMI_OK;
 }
 
-/* Checksum of [from, from+count) by blocks, and the range of its tokens. */
-static nami_status verify_part(nami_data *d, int64_t from, int64_t count, uint32_t *sum)
+static nami_status check_block(void *context, int64_t from, int64_t count,
+                               const void *token)
 {
-    int64_t block = count < CHECK_BLOCK ? count : CHECK_BLOCK;
-    void *token = nami_alloc(NAMI_MEM_DATA, (size_t)(block * d->width));
-    nami_status status = NAMI_OK;
-    *sum = 0;
-    for (int64_t at = 0; at < count && status == NAMI_OK; at += block) {
-        int64_t n = count - at < block ? count - at : block;
-        status = nami_store_read_alone(d->store, "/tokens", from + at, n, token);
-        if (status == NAMI_OK)
-            status = check_range(d, token, from + at, n);
-        *sum = nami_tokens_checksum(*sum, token, n, d->width);
-    }
-    nami_free(token);
-    return status;
+    return check_range(context, token, from, count);
 }
 
-/* The checksum of the whole from the ranks' parts. */
-static nami_status compare_sums(const nami_data *d, const uint32_t *sum, int size)
-{
-    uint32_t all = 0;
-    for (int r = 0; r < size; r++) {
-        int64_t count = d->tokens * (r + 1) / size - d->tokens * r / size;
-        all = nami_tokens_combine(all, sum[r], count * d->width);
-    }
-    char text[32];
-    snprintf(text, sizeof text, "crc32:%08x", (unsigned)all);
-    if (strcmp(text, d->sum) != 0)
-        return nami_fail(NAMI_EINPUT,
-                         "%s is damaged: its tokens have checksum %s, expected %s",
-                         d->path, text, d->sum);
-    return NAMI_OK;
-}
-
-/* Each rank reads a part: the file is read once by all together. */
+/* Checksum, and the range of the tokens; each rank reads a part. */
 static nami_status verify(nami_data *d, nami_comm *c)
 {
-    int rank = c ? nami_comm_rank(c) : 0, size = c ? nami_comm_size(c) : 1;
-    int64_t from = d->tokens * rank / size, to = d->tokens * (rank + 1) / size;
-    uint32_t own;
-    NAMI_TRY(nami_comm_settle(c, verify_part(d, from, to - from, &own)));
-    uint32_t *sum = nami_calloc(NAMI_MEM_OTHER, (size_t)size, sizeof *sum);
-    sum[0] = own;
-    if (c)
-        nami_comm_gather(c, &own, sizeof own, sum);
-    nami_status status = nami_comm_settle(c, compare_sums(d, sum, size));
-    nami_free(sum);
-    return status;
+    const nami_verify v = {.store = d->store,
+                           .path = d->path,
+                           .array = "/tokens",
+                           .what = "tokens",
+                           .checksum = d->sum,
+                           .count = d->tokens,
+                           .width = d->width,
+                           .check = check_block,
+                           .context = d};
+    return nami_verify_array(&v, c);
 }
 
 static nami_status open_set(nami_data *d, nami_comm *c, int64_t vocabulary)

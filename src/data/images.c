@@ -8,8 +8,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "data/tokens.h"
-
-#define CHECK_BLOCK ((int64_t)1 << 20) /* bytes verified at a time */
+#include "data/verify.h"
 
 struct nami_images {
     nami_store *store;
@@ -149,39 +148,17 @@ static nami_status load_labels(nami_images *d)
     return NAMI_OK;
 }
 
-/* Checksum of bytes [from, from+count) of the pixels by blocks. */
-static nami_status sum_part(nami_images *d, int64_t from, int64_t count, uint32_t *sum)
-{
-    int64_t block = count < CHECK_BLOCK ? count : CHECK_BLOCK;
-    uint8_t *pixel = nami_alloc(NAMI_MEM_DATA, (size_t)block);
-    nami_status status = NAMI_OK;
-    *sum = 0;
-    for (int64_t at = 0; at < count && status == NAMI_OK; at += block) {
-        int64_t n = count - at < block ? count - at : block;
-        status = nami_store_read_alone(d->store, "/images", from + at, n, pixel);
-        *sum = nami_tokens_checksum(*sum, pixel, n, 1);
-    }
-    nami_free(pixel);
-    return status;
-}
-
 /* Each rank reads a part of the pixels: the file is read once by all together. */
 static nami_status verify(nami_images *d, nami_comm *c)
 {
-    int rank = c ? nami_comm_rank(c) : 0, size = c ? nami_comm_size(c) : 1;
-    int64_t bytes = d->facts.samples * d->pixels, from = bytes * rank / size;
-    uint32_t own, all = 0;
-    NAMI_TRY(
-        nami_comm_settle(c, sum_part(d, from, bytes * (rank + 1) / size - from, &own)));
-    uint32_t *sum = nami_calloc(NAMI_MEM_OTHER, (size_t)size, sizeof *sum);
-    sum[0] = own;
-    if (c)
-        nami_comm_gather(c, &own, sizeof own, sum);
-    for (int r = 0; r < size; r++)
-        all =
-            nami_tokens_combine(all, sum[r], bytes * (r + 1) / size - bytes * r / size);
-    nami_free(sum);
-    return nami_comm_settle(c, compare_sum(d, "pixels", all, d->sum));
+    const nami_verify v = {.store = d->store,
+                           .path = d->path,
+                           .array = "/images",
+                           .what = "pixels",
+                           .checksum = d->sum,
+                           .count = d->facts.samples * d->pixels,
+                           .width = 1};
+    return nami_verify_array(&v, c);
 }
 
 static nami_status open_set(nami_images *d, nami_comm *c)

@@ -20,9 +20,9 @@
 #define BLOCK ((int64_t)1 << 20) /* tokens handled at a time */
 #define LLMC_HEADER 1024
 
-const char *const nami_import_formats[] = {"text",   "nanogpt", "llmc",    "megatron",
-                                           "bpe",    "idx",     "cifar10", "cifar100",
-                                           "folder", NULL};
+const char *const nami_import_formats[] = {"text",     "nanogpt",   "llmc", "megatron",
+                                           "bpe",      "bert-text", "idx",  "cifar10",
+                                           "cifar100", "folder",    NULL};
 static const char *const kinds[] = {"bytes", "tokens", "gpt2", "tokens"};
 
 /* An import under way. */
@@ -156,15 +156,15 @@ static nami_status choose_vocabulary(work *w)
     return NAMI_OK;
 }
 
-/* Outputs must be new names or data sets, and none an input. */
-static nami_status check_outputs(const work *w)
+nami_status nami_import_check(const nami_import *im, nami_source *const *source,
+                              int sources)
 {
     nami_status status = NAMI_OK;
-    for (int part = 0; part < w->parts && status == NAMI_OK; part++) {
-        char *path = nami_import_path(w->order, part);
+    for (int part = 0; part < (im->split > 0 ? 2 : 1) && status == NAMI_OK; part++) {
+        char *path = nami_import_path(im, part);
         status = nami_sink_allowed(path);
-        for (int i = 0; i < w->order->inputs && status == NAMI_OK; i++)
-            if (w->source[i] && nami_source_is(w->source[i], path))
+        for (int i = 0; i < sources && status == NAMI_OK; i++)
+            if (source[i] && nami_source_is(source[i], path))
                 status = nami_fail(NAMI_EINPUT, "%s is an input and the output", path);
         nami_free(path);
     }
@@ -335,9 +335,9 @@ static nami_status finish(work *w)
 static nami_status carry_out(work *w)
 {
     NAMI_TRY(choose_vocabulary(w));
-    NAMI_TRY(check_outputs(w)); /* before a pipe is read */
+    NAMI_TRY(nami_import_check(w->order, w->source, 0)); /* before a pipe is read */
     NAMI_TRY(open_inputs(w));
-    NAMI_TRY(check_outputs(w));
+    NAMI_TRY(nami_import_check(w->order, w->source, w->order->inputs));
     NAMI_TRY(choose_cut(w));
     NAMI_TRY(open_sinks(w));
     for (int i = 0; i < w->order->inputs; i++)
@@ -352,6 +352,9 @@ nami_status nami_import_run(const nami_import *im)
         return nami_import_images(im);
     if (im->format == NAMI_IMPORT_BPE && !im->classes && !im->channels && !im->size)
         return nami_import_bpe(im);
+    if (im->format == NAMI_IMPORT_BERT_TEXT && !im->classes && !im->channels &&
+        !im->size)
+        return nami_import_bert_text(im);
     if (im->classes || im->channels || im->size)
         return nami_fail(NAMI_EINPUT,
                          "--classes, --channels and --size are for images, not for %s",

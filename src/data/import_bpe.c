@@ -3,12 +3,8 @@
  *
  * Tokens go to an unnamed file first, as their number is known at the end alone.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/memory.h"
@@ -33,42 +29,6 @@ typedef struct work {
     uint16_t *token;     /* [ROOM] */
     nami_sink sink[2];
 } work;
-
-static nami_status spool_fails(const char *what)
-{
-    return nami_fail(NAMI_EENV, "the temporary file of tokens cannot be %s: %s", what,
-                     strerror(errno));
-}
-
-static nami_status open_spool(work *w)
-{
-    char *directory = nami_import_spool(w->order->output);
-    char *path = nami_strf("%s/nami-XXXXXX", directory);
-    int file = mkstemp(path);
-    nami_status status = NAMI_OK;
-    if (file < 0)
-        status = nami_fail(NAMI_EENV, "no temporary file can be made in %s: %s",
-                           directory, strerror(errno));
-    else if (unlink(path) != 0 || !(w->spool = fdopen(file, "w+")))
-        status = spool_fails("opened");
-    nami_free(path);
-    nami_free(directory);
-    return status;
-}
-
-static nami_status check_outputs(const work *w)
-{
-    nami_status status = NAMI_OK;
-    for (int part = 0; part < w->parts && status == NAMI_OK; part++) {
-        char *path = nami_import_path(w->order, part);
-        status = nami_sink_allowed(path);
-        for (int i = 0; i < w->texts && status == NAMI_OK; i++)
-            if (w->source[i] && nami_source_is(w->source[i], path))
-                status = nami_fail(NAMI_EINPUT, "%s is an input and the output", path);
-        nami_free(path);
-    }
-    return status;
-}
 
 static nami_status open_inputs(work *w)
 {
@@ -125,8 +85,7 @@ static nami_status encode(work *w, const char *name)
                          "%s: %d bytes from byte %lld of the input on are one word: "
                          "this is no text",
                          name, ROOM, (long long)w->done);
-    if (fwrite(w->token, sizeof *w->token, (size_t)count, w->spool) != (size_t)count)
-        return spool_fails("written");
+    NAMI_TRY(nami_spool_add(w->spool, w->token, (size_t)count * sizeof *w->token));
     w->tokens[part] += count;
     memmove(w->text, w->text + at, (size_t)(w->have - at));
     w->have -= at;
@@ -155,9 +114,8 @@ static nami_status write_part(work *w, int part)
     nami_free(path);
     for (int64_t at = 0; at < w->tokens[part] && status == NAMI_OK; at += ROOM) {
         int64_t left = w->tokens[part] - at, n = left < ROOM ? left : ROOM;
-        if (fread(w->token, sizeof *w->token, (size_t)n, w->spool) != (size_t)n)
-            status = spool_fails("read back");
-        else
+        status = nami_spool_read(w->spool, w->token, (size_t)n * sizeof *w->token);
+        if (status == NAMI_OK)
             status = nami_sink_add(s, w->token, n);
     }
     if (status != NAMI_OK)
@@ -177,8 +135,7 @@ static nami_status write_parts(work *w)
                 NAMI_EINPUT, "%lld token%s are too few%s: a data set needs at least 2",
                 (long long)w->tokens[part], w->tokens[part] == 1 ? "" : "s",
                 w->parts == 2 ? " for this split" : "");
-    if (fflush(w->spool) != 0 || fseek(w->spool, 0, SEEK_SET) != 0)
-        return spool_fails("read back");
+    NAMI_TRY(nami_spool_rewind(w->spool));
     for (int part = 0; part < w->parts; part++)
         NAMI_TRY(write_part(w, part));
     for (int part = 0; part < w->parts; part++)
@@ -202,12 +159,12 @@ static nami_status choose_vocabulary(work *w)
 
 static nami_status carry_out(work *w)
 {
-    NAMI_TRY(check_outputs(w)); /* before a pipe is read */
+    NAMI_TRY(nami_import_check(w->order, w->source, 0)); /* before a pipe is read */
     NAMI_TRY(nami_bpe_open(w->order->input[0], &w->bpe));
     NAMI_TRY(choose_vocabulary(w));
     NAMI_TRY(open_inputs(w));
-    NAMI_TRY(check_outputs(w));
-    NAMI_TRY(open_spool(w));
+    NAMI_TRY(nami_import_check(w->order, w->source, w->texts));
+    NAMI_TRY(nami_spool_open(w->order->output, &w->spool));
     for (int i = 0; i < w->texts; i++)
         NAMI_TRY(encode_input(w, i));
     return write_parts(w);

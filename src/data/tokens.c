@@ -10,18 +10,24 @@ int nami_tokens_width(int64_t vocabulary)
     return vocabulary <= 256 ? 1 : 2;
 }
 
+/* Element i as little-endian bytes. */
+static void little(const void *token, int64_t i, int width, unsigned char *out)
+{
+    uint64_t x =
+        width == 2 ? ((const uint16_t *)token)[i] : ((const uint64_t *)token)[i];
+    for (int k = 0; k < width; k++)
+        out[k] = (unsigned char)(x >> 8 * k);
+}
+
 uint32_t nami_tokens_checksum(uint32_t sum, const void *token, int64_t count, int width)
 {
     if (width == 1)
         return (uint32_t)crc32_z(sum, token, (size_t)count);
-    const uint16_t *word = token;
     unsigned char bytes[4096];
     for (int64_t at = 0; at < count;) {
         size_t n = 0;
-        for (; n < sizeof bytes && at < count; at++) {
-            bytes[n++] = (unsigned char)(word[at] & 0xff);
-            bytes[n++] = (unsigned char)(word[at] >> 8);
-        }
+        for (; n < sizeof bytes && at < count; at++, n += (size_t)width)
+            little(token, at, width, bytes + n);
         sum = (uint32_t)crc32_z(sum, bytes, n);
     }
     return sum;

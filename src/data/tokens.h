@@ -10,7 +10,8 @@
 /* Bytes a token takes in a data set of this vocabulary: 1 up to 256, else 2. Local. */
 int nami_tokens_width(int64_t vocabulary);
 
-/* Continue CRC-32 `sum` (0 at the start) over `count` tokens of `width` bytes, taken as little-endian bytes. Local. */
+/* Continue CRC-32 `sum` (0 at the start) over `count` tokens of `width` bytes (1, 2; 8 of offsets), taken as little-endian
+ * bytes. Local. */
 uint32_t nami_tokens_checksum(uint32_t sum, const void *token, int64_t count,
                               int width);
 

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "data/fold.h"
 #include "data/source.h"
+#include "data/tokens.h"
 #include "data/unicode.h"
 
 enum {
@@ -31,6 +32,7 @@ struct nami_wordpiece {
     int64_t tokens;
     int32_t *slot; /* [SLOTS] number of a token, -1: free */
     int longest;   /* bytes of a token */
+    uint32_t sum;  /* of the file */
     uint16_t special[NAMI_WORDPIECE_SPECIALS];
 };
 
@@ -105,6 +107,7 @@ static nami_status read_file(nami_wordpiece *w, nami_source *s)
                          name, (long long)length);
     w->file = nami_calloc(NAMI_MEM_OTHER, (size_t)length + 1, 1);
     NAMI_TRY(nami_source_read(s, w->file, (size_t)length));
+    w->sum = nami_tokens_checksum(0, w->file, length, 1);
     for (int64_t i = 0; i < length; i++)
         w->tokens += w->file[i] == '\n' || i == length - 1;
     if (w->tokens < NAMI_WORDPIECE_SPECIALS + 1 || w->tokens > MOST)
@@ -146,6 +149,11 @@ void nami_wordpiece_close(nami_wordpiece *w)
 int64_t nami_wordpiece_tokens(const nami_wordpiece *w)
 {
     return w->tokens;
+}
+
+uint32_t nami_wordpiece_checksum(const nami_wordpiece *w)
+{
+    return w->sum;
 }
 
 uint16_t nami_wordpiece_special_of(const nami_wordpiece *w, nami_wordpiece_special s)

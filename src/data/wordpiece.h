@@ -34,6 +34,9 @@ nami_status nami_wordpiece_open(const char *path, nami_wordpiece **out);
 void nami_wordpiece_close(nami_wordpiece *w); /* Local; NULL allowed. */
 int64_t nami_wordpiece_tokens(const nami_wordpiece *w);
 
+/* CRC-32 of the file. Local. */
+uint32_t nami_wordpiece_checksum(const nami_wordpiece *w);
+
 /* Number of a special token. Local. */
 uint16_t nami_wordpiece_special_of(const nami_wordpiece *w, nami_wordpiece_special s);
 
