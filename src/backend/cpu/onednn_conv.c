@@ -69,7 +69,7 @@ static dnnl_status_t descs_make(const nami_convolution_spec *s, plan *p)
     c->has_bias = s->bias;
     for (int i = 0; i < 2; i++) {
         c->strides[i] = w->stride;
-        c->dilates[i] = w->dilation - 1;
+        c->dilates[i] = (i == 0 ? w->kernel_h : w->kernel_w) > 1 ? w->dilation - 1 : 0;
         c->padding[i] = i == 0 ? w->pad_h : w->pad_w;
     }
     dnnl_status_t status =
