@@ -111,9 +111,8 @@ static nami_event cpu_copy(nami_backend *b, int lane, void *to, const void *from
 
 static nami_event cpu_zero(nami_backend *b, int lane, void *to, size_t bytes)
 {
-    (void)b, (void)lane;
-    if (bytes)
-        memset(to, 0, bytes);
+    (void)lane;
+    nami_cpu_clear(b, to, bytes);
     return 0;
 }
 

@@ -68,6 +68,9 @@ void nami_cpu_batch_norm_launch(const nami_backend *b, nami_kernel k,
 void nami_cpu_convert(const nami_backend *b, nami_dtype from_type, nami_dtype to_type,
                       const void *from, void *to, int64_t count);
 
+/* Set memory to zero. Local. */
+void nami_cpu_clear(const nami_backend *b, void *to, size_t bytes);
+
 /* bf16 layers by f32 products. Local. */
 size_t nami_cpu_widened_scratch(const nami_arg_linear *a);
 void nami_cpu_widened_f(const nami_backend *b, const nami_arg_linear *a);
