@@ -1,13 +1,7 @@
 dnl SPDX-License-Identifier: MIT
-dnl nami_facts.m4 - facts of the build for 'nami info': source, compiler, flags.
+dnl nami_facts.m4 - facts of the build for 'nami info': compiler, flags.
 AC_DEFUN([NAMI_FACTS], [
-  AC_MSG_CHECKING([for the source's identity])
-  nami_git=`git -C "$srcdir" describe --always --dirty --tags 2>/dev/null || cat "$srcdir/source-id" 2>/dev/null`
-  AS_IF([test -z "$nami_git"], [nami_git=unknown])
-  AC_MSG_RESULT([$nami_git])
   nami_compiler=`$CC --version 2>/dev/null | sed -n 1p`
-  AC_SUBST([NAMI_GIT], [$nami_git])
-  AC_DEFINE_UNQUOTED([NAMI_GIT], ["$nami_git"], [commit of the source when configured])
   AC_DEFINE_UNQUOTED([NAMI_COMPILER], ["$nami_compiler"], [compiler])
   AC_DEFINE_UNQUOTED([NAMI_CFLAGS], ["`echo $NAMI_CFLAGS $OPENMP_FLAGS $CFLAGS`"], [compiler flags])
   AC_DEFINE_UNQUOTED([NAMI_NATIVE], ["$enable_native"], [whether -march=native was used])

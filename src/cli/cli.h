@@ -41,6 +41,9 @@ extern const nami_command nami_cli_profile;                   /* profile.c */
 extern const nami_command nami_cli_import, nami_cli_baseline; /* import.c, baseline.c */
 extern const nami_command nami_cli_export;                    /* export.c */
 
+/* Version and commit, "0.1.0 (1905616)", with "-dirty" when the sources differ from the commit. */
+extern const char nami_cli_version[];
+
 /* All commands in the order of `nami --help`; NULL ends. */
 extern const nami_command *const nami_cli_commands[];
 

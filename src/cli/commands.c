@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* commands.c - the table of subcommands, and the way from a command line to one of them. */
-#include "config.h"
-
 #include <string.h>
 
 #include "base/log.h"
@@ -127,7 +125,7 @@ int nami_cli_main(int argc, char **argv)
     if (command)
         return (int)dispatch(command, argc, argv);
     if (!strcmp(name, "--version")) {
-        nami_print("nami %s (%s)\n", PACKAGE_VERSION, NAMI_GIT);
+        nami_print("nami %s\n", nami_cli_version);
         return NAMI_OK;
     }
     if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {

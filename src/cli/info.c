@@ -17,7 +17,7 @@ typedef struct nami_info_options {
 
 static void print_build(void)
 {
-    nami_print("nami       %s (%s)\n", PACKAGE_VERSION, NAMI_GIT);
+    nami_print("nami       %s\n", nami_cli_version);
     nami_print("compiler   %s\n", NAMI_COMPILER);
     nami_print("flags      %s\n", NAMI_CFLAGS);
     nami_print("MPI        %s\n", nami_comm_version());

@@ -50,7 +50,7 @@ static nami_status run_run(const nami_call *call)
                                     .settings = &settings,
                                     .deck = nami_text_get(&deck),
                                     .command = nami_text_get(&command),
-                                    .version = PACKAGE_VERSION " (" NAMI_GIT ")",
+                                    .version = nami_cli_version,
                                     .build = NAMI_COMPILER
                                     "; " NAMI_CFLAGS "; HDF5 " NAMI_HDF5_FROM
                                     "; oneDNN " NAMI_ONEDNN_FROM};

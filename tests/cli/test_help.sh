@@ -20,6 +20,30 @@ expect() {
 }
 
 expect 0 '^nami [0-9]' --version
+built=$(sed -n 's/.*NAMI_SOURCE_ID "\(.*\)"/\1/p' "$NAMI_BUILD/source-id.h")
+expect 0 "^nami [0-9.]* ($built)$" --version
+
+# identity TEXT: what scripts/source-id says of the directory `tree`
+identity() {
+    said=$("$NAMI_SOURCE/scripts/source-id" tree 2>&1)
+    case $said in
+    $1) echo "ok   the source is $said" ;;
+    *) echo "FAIL the source is $said, expected $1"; failed=1 ;;
+    esac
+}
+if command -v git >/dev/null; then
+    mkdir tree
+    export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1
+    echo one >tree/file
+    (cd tree && git init -q && git add file && git -c user.name=x -c user.email=x@y commit -qm one) || failed=1
+    commit=$(git -C tree rev-parse --short HEAD)
+    identity "$commit"
+    echo two >tree/file
+    identity "$commit-dirty"
+fi
+mkdir -p tree
+echo 1.2.3 >tree/source-id
+identity 1.2.3
 expect 0 '^usage: nami COMMAND' --help
 expect 2 '^usage: nami COMMAND'
 expect 2 "did you mean 'plan'" plam

@@ -46,7 +46,7 @@ find src kernels -name '*.[ch]' -o -name '*.cu' | LC_ALL=C sort | xargs awk '
         sub(/[">].*/, "", header)
         target = header
         sub(/\/.*/, "", target)
-        if (header == "config.h" || (quoted && (target == folder || (target == "base" && folder != "kernels"))))
+        if (header == "config.h" || header == "source-id.h" || (quoted && (target == folder || (target == "base" && folder != "kernels"))))
             next
         if (folder == "kernels" && header ~ /^(cuda|nvtx|cublas|std|string|math)/)
             next
