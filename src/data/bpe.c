@@ -188,6 +188,13 @@ int64_t nami_bpe_tokens(const nami_bpe *b)
     return b->tokens;
 }
 
+const unsigned char *nami_bpe_token(const nami_bpe *b, int64_t rank, int64_t *bytes)
+{
+    NAMI_CHECK(rank >= 0 && rank < b->tokens);
+    *bytes = b->token[rank].bytes;
+    return b->blob + b->token[rank].at;
+}
+
 /* --- pieces: 's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+ --- */
 
 /* Bytes of 's, 't, 're, 've, 'm, 'll, 'd at p; 0: none. */

@@ -30,4 +30,10 @@ int64_t nami_bpe_piece(const unsigned char *text, int64_t bytes, bool all);
 int64_t nami_bpe_encode(const nami_bpe *b, const unsigned char *piece, int64_t bytes,
                         uint16_t *out);
 
+/* Tokens of the string `text` into out, room for as many as it has bytes; returns how many. In bpe_text.c. Local. */
+int64_t nami_bpe_text(const nami_bpe *b, const char *text, int32_t *out);
+
+/* The *bytes bytes of the token `rank`, 0 to nami_bpe_tokens - 1; they belong to `b`. Local. */
+const unsigned char *nami_bpe_token(const nami_bpe *b, int64_t rank, int64_t *bytes);
+
 #endif

@@ -183,6 +183,41 @@ static int64_t naive(const unsigned char *p, int64_t bytes, uint16_t *out)
     return parts;
 }
 
+/* A text is the tokens of its pieces, whose bytes are the text again. */
+static void test_text(void **state)
+{
+    (void)state;
+    enum { BYTES = 2000 };
+    uint64_t seed = nami_test_seed(83);
+    char path[512];
+    nami_bpe *b;
+    make_ranks(seed);
+    assert_ok(nami_bpe_open(put_ranks(path), &b));
+    unsigned char *p = make_text(BYTES, seed);
+    int32_t *got = nami_alloc(NAMI_MEM_OTHER, BYTES * sizeof *got);
+    p[BYTES - 1] = '\0';
+    for (int i = 0; i < BYTES - 1; i++) /* a string */
+        p[i] = p[i] ? p[i] : 'x';
+    int64_t tokens = nami_bpe_text(b, (const char *)p, got), at = 0, k = 0;
+    while (at < BYTES - 1) {
+        uint16_t want[BYTES];
+        int64_t piece = nami_bpe_piece(p + at, BYTES - 1 - at, true);
+        int64_t count = naive(p + at, piece, want);
+        for (int64_t i = 0; i < count; i++, k++) {
+            int64_t bytes;
+            assert_int_equal(got[k], want[i]);
+            const unsigned char *text = nami_bpe_token(b, got[k], &bytes);
+            assert_memory_equal(text, p + at, (size_t)bytes);
+            at += bytes;
+        }
+    }
+    assert_int_equal(k, tokens);
+    assert_int_equal(nami_bpe_text(b, "", got), 0);
+    nami_free(got);
+    nami_free(p);
+    nami_bpe_close(b);
+}
+
 static void test_merges(void **state)
 {
     (void)state;
@@ -352,9 +387,10 @@ int main(void)
 {
     nami_log_level(NAMI_WARNING);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),  cmocka_unit_test(test_prefixes),
-        cmocka_unit_test(test_merges),  cmocka_unit_test(test_import),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_fuzz),
+        cmocka_unit_test(test_pieces), cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_merges), cmocka_unit_test(test_text),
+        cmocka_unit_test(test_import), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_fuzz),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
