@@ -31,7 +31,7 @@ static bool same(nami_option_kind kind, const void *a, const field *b)
         return *(const int64_t *)a == b->whole;
     case NAMI_OPTION_REAL:
     case NAMI_OPTION_DURATION:
-        return memcmp(a, &b->real, sizeof b->real) == 0;
+        return *(const double *)a >= b->real && *(const double *)a <= b->real;
     case NAMI_OPTION_BOOL:
         return *(const bool *)a == b->truth;
     case NAMI_OPTION_TEXT:
