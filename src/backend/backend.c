@@ -54,6 +54,9 @@ static const char *const kernel_names[NAMI_KERNELS] = {
     [NAMI_EXCITE_BI] = "excite_bi",
     [NAMI_TURN] = "turn",
     [NAMI_CAST] = "cast",
+    [NAMI_PREPEND_F] = "prepend_f",
+    [NAMI_PREPEND_BI] = "prepend_bi",
+    [NAMI_PREPEND_BW] = "prepend_bw",
     [NAMI_WAIT] = "wait",
 };
 

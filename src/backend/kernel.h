@@ -62,6 +62,9 @@ typedef enum nami_kernel {
     NAMI_EXCITE_BI,
     NAMI_TURN, /* y[b,j,i] = x[b,i,j] */
     NAMI_CAST, /* y = x, f32 to act */
+    NAMI_PREPEND_F, /* y[b,0,:] = token + position[0,:], y[b,t+1,:] = x[b,t,:] + position[t+1,:] */
+    NAMI_PREPEND_BI, /* dx[b,t,:] = dy[b,t+1,:] */
+    NAMI_PREPEND_BW, /* dtoken += sum_b dy[b,0,:], dposition[t,:] += sum_b dy[b,t,:], in order of b */
     NAMI_WAIT, /* takes a set time without burning a core; of an operator without work */
     NAMI_KERNELS
 } nami_kernel;
@@ -208,6 +211,17 @@ typedef struct nami_arg_turn { /* TURN; CAST of rows alone */
     const void *x; /* [B,rows,columns] act (CAST: f32) */
     void *y;       /* [B,columns,rows] act (CAST: like x) */
 } nami_arg_turn;
+
+typedef struct nami_arg_prepend {
+    nami_dtype act;
+    int64_t batch, time, width;   /* B, T, C */
+    const void *x;                /* [B,T,C] act */
+    const void *token, *position; /* [C], [T+1,C] wide */
+    void *y;                      /* [B,T+1,C] act */
+    const void *dy;               /* like y */
+    void *dx;                     /* like x */
+    void *dtoken, *dposition;     /* wide, added to */
+} nami_arg_prepend;
 
 typedef struct nami_arg_attention {
     nami_dtype act;

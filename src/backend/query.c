@@ -86,6 +86,9 @@ static nami_query image_query(nami_kernel k, const void *args)
     const nami_arg_concat *c = args;
     const nami_arg_excite *e = args;
     const nami_arg_turn *t = args;
+    const nami_arg_prepend *p = args;
+    if (k == NAMI_PREPEND_F || k == NAMI_PREPEND_BI || k == NAMI_PREPEND_BW)
+        return (nami_query){.type = p->act, .dim = {p->batch, p->time, p->width}};
     if (k == NAMI_UNARY_F || k == NAMI_UNARY_BI)
         return (nami_query){
             .type = u->act, .dim = {u->count}, .flags = 8 * (int64_t)u->function};
@@ -163,6 +166,9 @@ static nami_query query_body(nami_kernel k, const void *args)
     case NAMI_EXCITE_BI:
     case NAMI_TURN:
     case NAMI_CAST:
+    case NAMI_PREPEND_F:
+    case NAMI_PREPEND_BI:
+    case NAMI_PREPEND_BW:
         return image_query(k, args);
     default:
         return whole_query(k, args);
@@ -245,6 +251,9 @@ static double kernel_flops(const nami_query *r, double n)
     case NAMI_CONCAT_BI:
     case NAMI_TURN:
     case NAMI_CAST:
+    case NAMI_PREPEND_F:
+    case NAMI_PREPEND_BI:
+    case NAMI_PREPEND_BW:
     case NAMI_EMBED_F:
     case NAMI_EMBED_BW:
         return 0;

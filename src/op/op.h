@@ -124,6 +124,8 @@ extern const nami_op
 extern const nami_op nami_op_excite; /* out = in0 [B,H,W,C] scaled by in1 [B,1,1,C] */
 extern const nami_op
     nami_op_flatten; /* in0 [B,H,W,C]; out [B,1,C H W], channels slowest as PyTorch's */
+extern const nami_op
+    nami_op_prepend; /* in0 x [B,..,C] of T rows; param token [C], positions [T+1,C] */
 extern const nami_op nami_op_cast; /* in0 f32; out the same in act; no gradient */
 extern const nami_op
     nami_op_depth; /* out = in0 + in1, where in1 is dropped for whole samples; real[0]=p */

@@ -425,6 +425,6 @@ const nami_suite nami_suites[] = {
     {"update", run_update, true},   {"rmsprop", run_rmsprop, true},
     {"conv", nami_run_conv, false}, {"batch_norm", nami_run_batch_norm, true},
     {"pool", nami_run_pool, true},  {"image", nami_run_image, true},
-    {"predict", run_predict, true},
+    {"predict", run_predict, true}, {"prepend", nami_run_prepend, true},
 };
 const int nami_suites_count = sizeof nami_suites / sizeof nami_suites[0];

@@ -37,6 +37,7 @@ typedef nami_outcome nami_suite_run(nami_backend *b, const nami_problem *p);
 
 /* Of image models: problem_image.c. */
 nami_suite_run nami_run_conv, nami_run_batch_norm, nami_run_pool, nami_run_image;
+nami_suite_run nami_run_prepend;
 
 typedef struct nami_suite {
     const char *name;

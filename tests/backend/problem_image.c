@@ -178,3 +178,24 @@ nami_outcome nami_run_image(nami_backend *b, const nami_problem *p)
     job_go(&j, NAMI_CAST, &t, NULL);
     return job_done(&j);
 }
+
+/* B, T, C */
+nami_outcome nami_run_prepend(nami_backend *b, const nami_problem *p)
+{
+    job j = {.b = b, .p = p};
+    const nami_dtype act = p->act, w = job_wide(act);
+    const int64_t *d = p->dim, each = (d[1] + 1) * d[2];
+    nami_arg_prepend a = {.act = act, .batch = d[0], .time = d[1], .width = d[2]};
+    a.x = job_fresh(&j, "x", act, d[0] * d[1] * d[2], 1);
+    a.token = job_fresh(&j, "token", w, d[2], 1);
+    a.position = job_fresh(&j, "position", w, each, 1);
+    a.dy = job_fresh(&j, "dy", act, d[0] * each, 1);
+    a.y = job_result(&j, "y", act, d[0] * each, 0);
+    a.dx = job_result(&j, "dx", act, d[0] * d[1] * d[2], 1);
+    a.dtoken = job_result(&j, "dtoken", w, d[2], 1);
+    a.dposition = job_result(&j, "dposition", w, each, 1);
+    job_go(&j, NAMI_PREPEND_F, &a, NULL);
+    job_go(&j, NAMI_PREPEND_BI, &a, NULL);
+    job_go(&j, NAMI_PREPEND_BW, &a, NULL);
+    return job_done(&j);
+}

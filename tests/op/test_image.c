@@ -196,6 +196,23 @@ static void test_two_inputs(void **state)
     finish(&t);
 }
 
+static void test_prepend(void **state)
+{
+    (void)state;
+    bench t = start(&nami_op_prepend);
+    add_in(&t, 0, tensor(&t, nami_shape_of(3, 2, 2, 5), 1));
+    add_param(&t, 0, nami_shape_of(1, 1, 5, 0));
+    add_param(&t, 1, nami_shape_of(1, 5, 5, 0));
+    add_out(&t, nami_shape_of(3, 5, 5, 0));
+    check(&t, false);
+    loss_of(&t);
+    const double *x = t.bind.in[0].data, *y = t.bind.out.data,
+                 *token = t.bind.param[0].data, *position = t.bind.param[1].data;
+    assert_true(y[25 + 2] == token[2] + position[2]);
+    assert_true(y[50 + 5 + 3] == x[40 + 3] + position[5 + 3]);
+    finish(&t);
+}
+
 static void test_flatten(void **state)
 {
     (void)state;
@@ -222,6 +239,13 @@ static void test_refusals(void **state)
     t.node.whole[6] = 2;
     assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EBUG, "weights expect 4");
     finish(&t);
+    t = start(&nami_op_prepend);
+    add_in(&t, 0, tensor(&t, nami_shape_of(3, 2, 2, 5), 1));
+    add_param(&t, 0, nami_shape_of(1, 1, 5, 0));
+    add_param(&t, 1, nami_shape_of(1, 4, 5, 0));
+    add_out(&t, nami_shape_of(3, 5, 5, 0));
+    assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EBUG, "4 rows of 5");
+    finish(&t);
 }
 
 int main(void)
@@ -232,7 +256,7 @@ int main(void)
         cmocka_unit_test(test_pool_ties),  cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_unary),      cmocka_unit_test(test_batch_norm_statistics),
         cmocka_unit_test(test_two_inputs), cmocka_unit_test(test_flatten),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_prepend),    cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests_name("image", tests, open_ref, close_ref);
 }

@@ -96,6 +96,8 @@ extern const nami_cpu_kernel nami_cpu_unary_f, nami_cpu_unary_bi;
 extern const nami_cpu_kernel nami_cpu_concat_f, nami_cpu_concat_bi;
 extern const nami_cpu_kernel nami_cpu_excite_f, nami_cpu_excite_bi;
 extern const nami_cpu_kernel nami_cpu_turn, nami_cpu_cast;
+extern const nami_cpu_kernel nami_cpu_prepend_f, nami_cpu_prepend_bi;
+extern const nami_cpu_kernel nami_cpu_prepend_bw;
 extern const nami_cpu_kernel nami_cpu_adamw, nami_cpu_adam, nami_cpu_sgd;
 extern const nami_cpu_kernel nami_cpu_rmsprop, nami_cpu_predict, nami_cpu_drift;
 

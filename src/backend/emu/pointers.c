@@ -90,6 +90,11 @@ static const shape excite = {sizeof(nami_arg_excite),
                              6,
                              {AT(excite, x), AT(excite, s), AT(excite, y),
                               AT(excite, dy), AT(excite, dx), AT(excite, ds)}};
+static const shape prepend = {
+    sizeof(nami_arg_prepend),
+    8,
+    {AT(prepend, x), AT(prepend, token), AT(prepend, position), AT(prepend, y),
+     AT(prepend, dy), AT(prepend, dx), AT(prepend, dtoken), AT(prepend, dposition)}};
 static const shape turn = {sizeof(nami_arg_turn), 2, {AT(turn, x), AT(turn, y)}};
 
 static const shape *const shapes[NAMI_KERNELS] = {
@@ -136,6 +141,9 @@ static const shape *const shapes[NAMI_KERNELS] = {
     [NAMI_EXCITE_BI] = &excite,
     [NAMI_TURN] = &turn,
     [NAMI_CAST] = &turn,
+    [NAMI_PREPEND_F] = &prepend,
+    [NAMI_PREPEND_BI] = &prepend,
+    [NAMI_PREPEND_BW] = &prepend,
 };
 
 const void *nami_emu_translate(const nami_arena *a, nami_kernel k, const void *args,

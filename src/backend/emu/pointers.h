@@ -27,6 +27,7 @@ typedef union nami_emu_args {
     nami_arg_concat concat;
     nami_arg_excite excite;
     nami_arg_turn turn;
+    nami_arg_prepend prepend;
 } nami_emu_args;
 
 /* Copy the arguments of `k` with every address translated for the lanes. Local.

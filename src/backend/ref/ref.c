@@ -48,6 +48,9 @@ static nami_ref_kernel *const ref_kernels[NAMI_KERNELS] = {
     [NAMI_EXCITE_BI] = nami_ref_excite_bi,
     [NAMI_TURN] = nami_ref_turn,
     [NAMI_CAST] = nami_ref_cast,
+    [NAMI_PREPEND_F] = nami_ref_prepend_f,
+    [NAMI_PREPEND_BI] = nami_ref_prepend_bi,
+    [NAMI_PREPEND_BW] = nami_ref_prepend_bw,
     [NAMI_WAIT] = nami_ref_wait,
 };
 

@@ -65,6 +65,7 @@ nami_ref_kernel nami_ref_unary_f, nami_ref_unary_bi;
 nami_ref_kernel nami_ref_concat_f, nami_ref_concat_bi;
 nami_ref_kernel nami_ref_excite_f, nami_ref_excite_bi;
 nami_ref_kernel nami_ref_turn, nami_ref_cast;
+nami_ref_kernel nami_ref_prepend_f, nami_ref_prepend_bi, nami_ref_prepend_bw;
 nami_ref_kernel nami_ref_predict, nami_ref_drift;
 nami_ref_kernel nami_ref_wait;
 nami_ref_kernel nami_ref_wait_pass; /* the arithmetic of wait alone */
