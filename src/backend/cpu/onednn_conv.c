@@ -61,12 +61,21 @@ static dnnl_status_t descs_weights(const nami_convolution_spec *s, plan *p)
     return status;
 }
 
+/* Rows of few pixels leave the batch-reduce kernel's tiles mostly empty (f32, 512 channels of 4x4: 226 GFLOP/s against
+ * 365 of the direct kernel, 2x2: 107 against 373). */
+static bool is_narrow(const nami_convolution_spec *s)
+{
+    return s->type == NAMI_F32 && s->window.out_width < 8 &&
+           s->window.kernel_h * s->window.kernel_w > 1;
+}
+
 static dnnl_status_t descs_make(const nami_convolution_spec *s, plan *p)
 {
     const nami_stencil *w = &s->window;
     const dnnl_dims_t channels = {s->out}, one = {1};
     conv_shape *c = &p->shape;
     c->has_bias = s->bias;
+    c->prefer = is_narrow(s) ? "jit:avx512_core" : NULL;
     for (int i = 0; i < 2; i++) {
         c->strides[i] = w->stride;
         c->dilates[i] = (i == 0 ? w->kernel_h : w->kernel_w) > 1 ? w->dilation - 1 : 0;

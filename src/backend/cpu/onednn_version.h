@@ -4,6 +4,7 @@
 #define NAMI_BACKEND_CPU_ONEDNN_VERSION_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include <oneapi/dnnl/dnnl.h>
 
@@ -16,9 +17,20 @@ typedef struct conv_shape {
     desc src, weights, bias, dst;
     bool has_bias;
     dnnl_dims_t strides, dilates, padding;
+    const char *
+        prefer; /* take the first implementation whose name begins so, if there is one; NULL: the first */
 } conv_shape;
 
 typedef enum conv_pass { CONV_F, CONV_BI, CONV_BW } conv_pass;
+
+/* Whether the name of the implementation begins with `prefix`. */
+static inline bool is_named(const_dnnl_primitive_desc_t pd, const char *prefix)
+{
+    const char *name = NULL;
+    return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) ==
+               dnnl_success &&
+           strncmp(name, prefix, strlen(prefix)) == 0;
+}
 
 #if DNNL_VERSION_MAJOR >= 3
 static inline dnnl_status_t desc_strided(desc *d, int rank, const dnnl_dims_t dims,
@@ -80,6 +92,31 @@ static inline dnnl_status_t reorder_desc(dnnl_primitive_desc_t *pd, dnnl_engine_
     return dnnl_reorder_primitive_desc_create(pd, *from, e, *to, e, attr);
 }
 
+static inline dnnl_status_t conv_forward(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                         const conv_shape *c,
+                                         const_dnnl_primitive_attr_t attr)
+{
+    return dnnl_convolution_forward_primitive_desc_create(
+        pd, e, dnnl_forward_training, dnnl_convolution_direct, c->src, c->weights,
+        c->has_bias ? c->bias : NULL, c->dst, c->strides, c->dilates, c->padding,
+        c->padding, attr);
+}
+
+static inline dnnl_status_t conv_preferred(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
+                                           const conv_shape *c,
+                                           const_dnnl_primitive_attr_t attr)
+{
+    dnnl_status_t status = conv_forward(pd, e, c, attr);
+    if (status != dnnl_success || !c->prefer)
+        return status;
+    while (!is_named(*pd, c->prefer))
+        if (dnnl_primitive_desc_next_impl(*pd) != dnnl_success) {
+            dnnl_primitive_desc_destroy(*pd);
+            return conv_forward(pd, e, c, attr);
+        }
+    return dnnl_success;
+}
+
 static inline dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
                                       const conv_shape *c, conv_pass pass,
                                       const_dnnl_primitive_desc_t hint,
@@ -87,10 +124,7 @@ static inline dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e
 {
     const dnnl_alg_kind_t direct = dnnl_convolution_direct;
     if (pass == CONV_F)
-        return dnnl_convolution_forward_primitive_desc_create(
-            pd, e, dnnl_forward_training, direct, c->src, c->weights,
-            c->has_bias ? c->bias : NULL, c->dst, c->strides, c->dilates, c->padding,
-            c->padding, attr);
+        return conv_preferred(pd, e, c, attr);
     if (pass == CONV_BI)
         return dnnl_convolution_backward_data_primitive_desc_create(
             pd, e, direct, c->src, c->weights, c->dst, c->strides, c->dilates,
@@ -157,6 +191,30 @@ static inline dnnl_status_t reorder_desc(dnnl_primitive_desc_t *pd, dnnl_engine_
     return dnnl_reorder_primitive_desc_create(pd, from, e, to, e, attr);
 }
 
+/* The preferred implementation of `d`, NULL when there is none. */
+static inline dnnl_primitive_desc_t preferred(const dnnl_convolution_desc_t *d,
+                                              dnnl_engine_t e, const char *prefer,
+                                              const_dnnl_primitive_attr_t attr)
+{
+    dnnl_primitive_desc_iterator_t i = NULL;
+    dnnl_primitive_desc_t found = NULL;
+    if (dnnl_primitive_desc_iterator_create(&i, d, attr, e, NULL) != dnnl_success)
+        return NULL;
+    do {
+        if (found)
+            dnnl_primitive_desc_destroy(found);
+        found = dnnl_primitive_desc_iterator_fetch(i);
+        if (found && is_named(found, prefer))
+            break;
+    } while (dnnl_primitive_desc_iterator_next(i) == dnnl_success);
+    if (found && !is_named(found, prefer)) {
+        dnnl_primitive_desc_destroy(found);
+        found = NULL;
+    }
+    dnnl_primitive_desc_iterator_destroy(i);
+    return found;
+}
+
 static inline dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e,
                                       const conv_shape *c, conv_pass pass,
                                       const_dnnl_primitive_desc_t hint,
@@ -178,6 +236,9 @@ static inline dnnl_status_t conv_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t e
         status = dnnl_dilated_convolution_backward_weights_desc_init(
             &d, direct, &c->src, &c->weights, NULL, &c->dst, c->strides, c->dilates,
             c->padding, c->padding);
+    if (status == dnnl_success && pass == CONV_F && c->prefer &&
+        (*pd = preferred(&d, e, c->prefer, attr)))
+        return dnnl_success;
     return status == dnnl_success ? dnnl_primitive_desc_create(pd, &d, attr, e, hint)
                                   : status;
 }
