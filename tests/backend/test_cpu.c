@@ -51,6 +51,8 @@ static const shape_list shapes[] = {
       {2, 8, 9, 24, 24, 3, 1, 24},
       {1, 12, 13, 32, 48, 5, 2, 4},
       {2, 14, 14, 1, 6, 5, 1, 1},
+      {3, 4, 4, 5, 7, 3, 1, 1},
+      {2, 9, 7, 33, 20, 1, 2, 1},
       {1, 15, 15, 48, 40, 3, 1, 1}}},
     {"batch_norm", {{5, 1}, {7, 17}, {65, 127}, {200, 64}, {1000, 3}, {33, 600}}},
     {"pool", /* B, H, W, C, K, stride, padding */
@@ -167,6 +169,7 @@ static void all_families(nami_dtype act, int widened)
                                 open_backend("cpu", 2, act)};
     for (int i = 1; i < 3 && widened >= 0; i++)
         ((nami_cpu *)b[i]->state)->widened = widened;
+    ((nami_cpu *)b[2]->state)->patch_bytes = 6000; /* several products a layer */
     for (int i = 0; i < nami_suites_count; i++)
         check_family(&nami_suites[i], b, act);
     for (int i = 0; i < 3; i++)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* conv.c - convolutions: the library's in f32 or bf16, or bf16 by f32 ones on widened copies in scratch. */
+/* conv.c - convolutions: the library's in f32 or bf16, or bf16 by f32 ones on widened copies in scratch; some weight
+ * gradients as matrix products (patches.c). */
 #include "backend/cpu/cpu.h"
 
 static bool widened(const nami_backend *b, const nami_arg_conv *a)
@@ -28,6 +29,14 @@ static size_t copy_bytes(int64_t count)
     return aligned((size_t)count * sizeof(float));
 }
 
+/* Bytes of scratch in front of the f32 copies. */
+static size_t copies_offset(const nami_cpu_plan *plan, const nami_cpu *cpu,
+                            const nami_arg_conv *a, nami_dtype type)
+{
+    return aligned(plan->conv ? nami_convolution_scratch(plan->conv)
+                              : nami_cpu_patches_scratch(cpu, a, type, plan));
+}
+
 /* Packing borrows the convolutions of F and BI. */
 static nami_status pack_prepare(nami_backend *b, const nami_arg_conv *a,
                                 nami_prepared *out)
@@ -50,8 +59,16 @@ nami_status nami_cpu_conv_prepare(nami_backend *b, nami_kernel k,
         return pack_prepare(b, a, out);
     const nami_cpu *cpu = b->state;
     nami_cpu_plan *plan = out->data;
+    const nami_dtype type = widened(b, a) ? NAMI_F32 : a->act;
+    if (k == NAMI_CONV_BW && nami_cpu_patches_pay(a, type)) {
+        NAMI_TRY(nami_cpu_patches_prepare(cpu, a, type, plan));
+        out->scratch = copies_offset(plan, cpu, a, type);
+        if (widened(b, a))
+            out->scratch += copy_bytes(x_count(a)) + copy_bytes(y_count(a));
+        return NAMI_OK;
+    }
     const nami_convolution_spec spec = {.pass = k,
-                                        .type = widened(b, a) ? NAMI_F32 : a->act,
+                                        .type = type,
                                         .bias = k == NAMI_CONV_F && a->b,
                                         .batch = a->batch,
                                         .in = a->in,
@@ -59,7 +76,7 @@ nami_status nami_cpu_conv_prepare(nami_backend *b, nami_kernel k,
                                         .groups = a->groups,
                                         .window = a->window};
     NAMI_TRY(nami_convolution_new(&cpu->dnn, &spec, &plan->conv));
-    out->scratch = aligned(nami_convolution_scratch(plan->conv));
+    out->scratch = copies_offset(plan, cpu, a, type);
     if (widened(b, a))
         out->scratch += copy_bytes(x_count(a)) + copy_bytes(y_count(a));
     if (k == NAMI_CONV_F)
@@ -78,13 +95,12 @@ typedef struct images {
 static images images_of(const nami_backend *b, const nami_prepared *p,
                         const nami_arg_conv *a)
 {
-    const nami_cpu_plan *plan = p->data;
     const nami_kernel k = p->kernel;
     images i = {.x = k == NAMI_CONV_BI ? a->dx : a->x,
                 .y = k == NAMI_CONV_F ? a->y : a->dy};
     if (!widened(b, a))
         return i;
-    char *copy = (char *)a->scratch + aligned(nami_convolution_scratch(plan->conv));
+    char *copy = (char *)a->scratch + copies_offset(p->data, b->state, a, NAMI_F32);
     i.wide_x = (float *)(void *)copy;
     i.wide_y = (float *)(void *)(copy + copy_bytes(x_count(a)));
     if (k != NAMI_CONV_BI)
@@ -133,7 +149,11 @@ void nami_cpu_conv_launch(nami_backend *b, const nami_prepared *p,
     const void *weights = p->kernel == NAMI_CONV_F    ? a->packed_f
                           : p->kernel == NAMI_CONV_BI ? a->packed_b
                                                       : a->dw;
-    nami_convolution_run(&cpu->dnn, plan->conv, i.x, weights, a->b, i.y, a->scratch);
+    if (plan->conv)
+        nami_convolution_run(&cpu->dnn, plan->conv, i.x, weights, a->b, i.y,
+                             a->scratch);
+    else
+        nami_cpu_patches_run(b, plan, a, i.wide_x ? NAMI_F32 : a->act, i.x, i.y);
     if (i.wide_y && p->kernel == NAMI_CONV_F)
         nami_cpu_convert(b, NAMI_F32, NAMI_BF16, i.wide_y, a->y, y_count(a));
     if (i.wide_x && p->kernel == NAMI_CONV_BI)

@@ -66,6 +66,7 @@ static nami_status cpu_open(nami_backend *b, const nami_backend_config *c)
         nami_free(cpu);
         return status;
     }
+    cpu->patch_bytes = NAMI_CPU_PATCH_BYTES;
     cpu->widened = b->act == NAMI_BF16 && nami_onednn_slow_bf16();
     b->state = cpu;
     b->host = true;
@@ -78,8 +79,10 @@ static void cpu_close(nami_backend *b)
     for (nami_known *k = cpu->list; k; k = k->next) {
         nami_cpu_plan *plan = k->prepared.data;
         if (plan &&
-            k->prepared.kernel != NAMI_LINEAR_PACK) /* packing borrows its products */
+            k->prepared.kernel != NAMI_LINEAR_PACK) { /* packing borrows its products */
             nami_product_free(plan->product);
+            nami_product_free(plan->other);
+        }
         if (plan && k->prepared.kernel != NAMI_CONV_PACK)
             nami_convolution_free(plan->conv);
         if (plan)

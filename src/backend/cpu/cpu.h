@@ -27,16 +27,20 @@ typedef struct nami_cpu_kernel {
 typedef struct nami_cpu_plan {
     const nami_cpu_kernel *kernel; /* NULL: a matrix product, or a kernel with a sum */
     nami_product
-        *product;        /* matrix product; NULL for others, and for a widened layer */
-    nami_product *other; /* LINEAR_PACK: the product of LINEAR_BI */
+        *product; /* matrix product; NULL for others, and for a widened layer */
+    nami_product
+        *other; /* LINEAR_PACK: the product of LINEAR_BI; CONV_BW: see patches.c */
     nami_convolution *conv, *other_conv; /* the same for convolutions */
     size_t scratch_each; /* bytes of scratch for each thread, a multiple of 64 */
     double *partial;     /* sums of blocks or rows, added in order; NULL for most */
 } nami_cpu_plan;
 
+enum { NAMI_CPU_PATCH_BYTES = 16 << 20 };
+
 typedef struct nami_cpu {
     nami_onednn dnn;
-    bool widened; /* bf16 layers run by f32 products, see widened.c */
+    bool widened;       /* bf16 layers run by f32 products, see widened.c */
+    size_t patch_bytes; /* of scratch for patches of a convolution, see patches.c */
     nami_known *list;
 } nami_cpu;
 
@@ -58,6 +62,16 @@ nami_status nami_cpu_conv_prepare(nami_backend *b, nami_kernel k,
                                   const nami_arg_conv *a, nami_prepared *out);
 void nami_cpu_conv_launch(nami_backend *b, const nami_prepared *p,
                           const nami_arg_conv *a);
+
+/* Weight gradients of convolutions as products over patches; `type` of x, dy and products. Local. */
+bool nami_cpu_patches_pay(const nami_arg_conv *a, nami_dtype type);
+nami_status nami_cpu_patches_prepare(const nami_cpu *cpu, const nami_arg_conv *a,
+                                     nami_dtype type, nami_cpu_plan *plan);
+size_t nami_cpu_patches_scratch(const nami_cpu *cpu, const nami_arg_conv *a,
+                                nami_dtype type, const nami_cpu_plan *plan);
+void nami_cpu_patches_run(const nami_backend *b, const nami_cpu_plan *plan,
+                          const nami_arg_conv *a, nami_dtype type, const void *x,
+                          const void *dy);
 
 /* Batch norm: sums by channel, then rows. Local. */
 size_t nami_cpu_batch_norm_scratch(const nami_arg_batch_norm *a);
