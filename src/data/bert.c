@@ -143,7 +143,7 @@ static nami_status check_ready(nami_bert *d)
                          d->path, (long long)time, (long long)d->tokens.time);
     if (used > d->tokens.masked)
         return nami_fail(NAMI_EINPUT,
-                         "%s has samples with %lld masked positions, but data.masked "
+                         "%s has samples with %lld masked positions, but model.predictions "
                          "is %lld",
                          d->path, (long long)used, (long long)d->tokens.masked);
     const int64_t extent[2] = {d->elements, row_of(d)};

@@ -49,6 +49,13 @@ hid_t nami_store_native(nami_store_type t);
 size_t nami_store_width(nami_store_type t);
 nami_store_type nami_store_type_of(hid_t type);
 
+/* Whether a file's type is whole numbers of at most 8 bytes. Local. */
+bool nami_store_is_integer(hid_t type);
+
+/* Whether the file can hold the array's elements, and nami unpacks them. Under the lock. Local. Status: NAMI_EINPUT. */
+nami_status nami_store_stored(const nami_store *s, const char *name, hid_t array,
+                              const int64_t extent[4], int rank);
+
 /* Place the defined arrays in the file and give it its size, so that a full disk is found now; open it for slabs.
  * Collective. */
 void nami_store_place(nami_store *s);

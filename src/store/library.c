@@ -95,6 +95,11 @@ nami_store_type nami_store_type_of(hid_t type)
     return NAMI_STORE_TYPES;
 }
 
+bool nami_store_is_integer(hid_t type)
+{
+    return H5Tget_class(type) == H5T_INTEGER && H5Tget_size(type) <= sizeof(int64_t);
+}
+
 uint32_t nami_store_crc(uint32_t crc, const void *data, size_t bytes)
 {
     return (uint32_t)crc32_z(crc, bytes ? data : (const void *)"", bytes);

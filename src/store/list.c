@@ -25,14 +25,18 @@ static bool exists(const nami_store *s, const char *name)
     return there;
 }
 
+/* type NULL: whole numbers of any width. */
 static bool read_shape(hid_t array, nami_store_type *type, int *rank, int64_t extent[4])
 {
     hid_t space = H5Dget_space(array), t = H5Dget_type(array);
     hsize_t size[NAMI_STORE_RANK] = {0};
-    *type = t < 0 ? NAMI_STORE_TYPES : nami_store_type_of(t);
+    nami_store_type known = t < 0 ? NAMI_STORE_TYPES : nami_store_type_of(t);
+    bool ok = type ? known != NAMI_STORE_TYPES : t >= 0 && nami_store_is_integer(t);
+    if (type)
+        *type = known;
     *rank = space < 0 ? -1 : H5Sget_simple_extent_ndims(space);
-    bool ok = *type != NAMI_STORE_TYPES && *rank >= 1 && *rank <= NAMI_STORE_RANK &&
-              H5Sget_simple_extent_dims(space, size, NULL) >= 0;
+    ok = ok && *rank >= 1 && *rank <= NAMI_STORE_RANK &&
+         H5Sget_simple_extent_dims(space, size, NULL) >= 0;
     for (int i = 0; i < NAMI_STORE_RANK; i++) {
         ok = ok && size[i] <= INT64_MAX;
         extent[i] = (int64_t)size[i];
@@ -44,24 +48,9 @@ static bool read_shape(hid_t array, nami_store_type *type, int *rank, int64_t ex
     return ok;
 }
 
-/* Whether an array's elements are in the file: one that was announced and never written reads as zeros, however many. */
-static bool is_stored(hid_t array, const int64_t extent[4], int rank)
-{
-    hid_t made = H5Dget_create_plist(array), t = H5Dget_type(array);
-    int64_t bytes = t < 0 ? 0 : (int64_t)H5Tget_size(t);
-    bool packed = made >= 0 && H5Pget_nfilters(made) > 0, ok = bytes > 0;
-    for (int i = 0; i < rank; i++)
-        ok = ok && !__builtin_mul_overflow(bytes, extent[i], &bytes);
-    ok = ok && (packed || H5Dget_storage_size(array) >= (hsize_t)bytes);
-    if (made >= 0)
-        H5Pclose(made);
-    if (t >= 0)
-        H5Tclose(t);
-    return ok;
-}
-
-nami_status nami_store_shape_alone(nami_store *s, const char *name,
-                                   nami_store_type *type, int *rank, int64_t extent[4])
+/* The shape of an array; type NULL: of whole numbers of any width. */
+static nami_status shape_of(nami_store *s, const char *name, nami_store_type *type,
+                            int *rank, int64_t extent[4])
 {
     nami_status status = NAMI_OK;
     NAMI_CHECK(!s->writing && name[0] == '/');
@@ -77,17 +66,26 @@ nami_status nami_store_shape_alone(nami_store *s, const char *name,
                 nami_fail(NAMI_EINPUT,
                           "%s: array %s is of a type or shape that nami does not know",
                           s->path, name);
-        else if (!is_stored(array, extent, *rank))
-            status = nami_fail(NAMI_EINPUT,
-                               "%s: array %s announces more elements than the file "
-                               "stores",
-                               s->path, name);
+        else
+            status = nami_store_stored(s, name, array, extent, *rank);
         if (array >= 0)
             H5Dclose(array);
     }
     H5Eclear2(H5E_DEFAULT);
     nami_store_unlock();
     return status;
+}
+
+nami_status nami_store_shape_alone(nami_store *s, const char *name,
+                                   nami_store_type *type, int *rank, int64_t extent[4])
+{
+    return shape_of(s, name, type, rank, extent);
+}
+
+nami_status nami_store_integers_shape(nami_store *s, const char *name, int *rank,
+                                      int64_t extent[4])
+{
+    return shape_of(s, name, NULL, rank, extent);
 }
 
 nami_status nami_store_shape(nami_store *s, const char *name, nami_store_type *type,

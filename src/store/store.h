@@ -46,7 +46,8 @@ nami_status nami_store_define(nami_store *s, const char *name, nami_store_type t
                               int rank, const int64_t *extent);
 
 /* Shape of an array; *rank = -1 when there is none of that name (not an error). Status: NAMI_EINPUT a type or rank
- * that no nami_store_type has. The second form is local. */
+ * that no nami_store_type has; elements that the file cannot hold (deflate packs at most 1032 bytes into one), that lie in
+ * other files, or are packed by another filter. To be asked before an array is read. The second form is local. */
 nami_status nami_store_shape(nami_store *s, const char *name, nami_store_type *type,
                              int *rank, int64_t extent[4]);
 nami_status nami_store_shape_alone(nami_store *s, const char *name,
@@ -61,6 +62,13 @@ nami_status nami_store_read(nami_store *s, const char *name, int64_t from,
                             int64_t count, void *data);
 nami_status nami_store_read_alone(nami_store *s, const char *name, int64_t from,
                                   int64_t count, void *data);
+
+/* The same of an array of whole numbers of any width, signed or not, which are read as 64-bit ones (what is larger becomes
+ * the largest). Local. */
+nami_status nami_store_integers_shape(nami_store *s, const char *name, int *rank,
+                                      int64_t extent[4]);
+nami_status nami_store_integers(nami_store *s, const char *name, int64_t from,
+                                int64_t count, int64_t *data);
 
 /* Attributes of the root group; equal on all ranks when written, each once. Texts are freed with nami_free. */
 nami_status nami_store_set_text(nami_store *s, const char *name, const char *value);

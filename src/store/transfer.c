@@ -109,23 +109,34 @@ static bool read_range(const source *a, int axis, hsize_t *start, int64_t from,
     return true;
 }
 
+/* What elements become in memory; `integers`: 64-bit ones whatever they are. */
+static bool choose_type(source *a, bool integers)
+{
+    hid_t type = H5Dget_type(a->array);
+    if (type < 0)
+        return false;
+    nami_store_type t = integers && nami_store_is_integer(type) ? NAMI_STORE_I64
+                        : integers                              ? NAMI_STORE_TYPES
+                                   : nami_store_type_of(type);
+    H5Tclose(type);
+    if (t == NAMI_STORE_TYPES)
+        return false;
+    a->type = nami_store_native(t);
+    a->width = nami_store_width(t);
+    return true;
+}
+
 /* Open for reading; false when it is not an array of a known type that holds [from, from+count). */
-static bool open_source(const nami_store *s, const char *name, int64_t from,
-                        int64_t count, source *a)
+static bool open_source(const nami_store *s, const char *name, bool integers,
+                        int64_t from, int64_t count, source *a)
 {
     int64_t total = 1;
     *a = (source){.array = H5Dopen2(s->file, name, H5P_DEFAULT), .space = -1};
     if (a->array < 0)
         return false;
     a->space = H5Dget_space(a->array);
-    hid_t type = H5Dget_type(a->array);
-    nami_store_type t = type < 0 ? NAMI_STORE_TYPES : nami_store_type_of(type);
-    if (type >= 0)
-        H5Tclose(type);
-    if (a->space < 0 || t == NAMI_STORE_TYPES)
+    if (a->space < 0 || !choose_type(a, integers))
         return false;
-    a->type = nami_store_native(t);
-    a->width = nami_store_width(t);
     a->rank = H5Sget_simple_extent_ndims(a->space);
     if (a->rank < 1 || a->rank > NAMI_STORE_RANK ||
         H5Sget_simple_extent_dims(a->space, a->extent, NULL) < 0)
@@ -137,13 +148,13 @@ static bool open_source(const nami_store *s, const char *name, int64_t from,
     return from >= 0 && count >= 0 && from <= total - count;
 }
 
-static nami_status read_locked(const nami_store *s, const char *name, int64_t from,
-                               int64_t count, void *data)
+static nami_status read_locked(const nami_store *s, const char *name, bool integers,
+                               int64_t from, int64_t count, void *data)
 {
     source a;
     hsize_t start[NAMI_STORE_RANK] = {0};
     nami_status status = NAMI_OK;
-    if (!open_source(s, name, from, count, &a))
+    if (!open_source(s, name, integers, from, count, &a))
         status = nami_fail(NAMI_EINPUT,
                            "%s: array %s does not have %lld elements from %lld on",
                            s->path, name, (long long)count, (long long)from);
@@ -162,7 +173,17 @@ nami_status nami_store_read_alone(nami_store *s, const char *name, int64_t from,
 {
     NAMI_CHECK(!s->writing);
     nami_store_lock();
-    nami_status status = read_locked(s, name, from, count, data);
+    nami_status status = read_locked(s, name, false, from, count, data);
+    nami_store_unlock();
+    return status;
+}
+
+nami_status nami_store_integers(nami_store *s, const char *name, int64_t from,
+                                int64_t count, int64_t *data)
+{
+    NAMI_CHECK(!s->writing);
+    nami_store_lock();
+    nami_status status = read_locked(s, name, true, from, count, data);
     nami_store_unlock();
     return status;
 }
