@@ -29,8 +29,7 @@ static const nami_option rows[] = {
      .maximum = 65536,
      .unit = "tokens",
      .help = "Number of different tokens; needed by nanogpt and megatron, 50257 for "
-             "llmc when not "
-             "given, 256 for text."},
+             "llmc and 30522 for nvidia-bert when not given, 256 for text."},
     {.key = "classes",
      .kind = NAMI_OPTION_INT,
      .offset = offsetof(import_options, classes),
@@ -100,14 +99,13 @@ const nami_command nami_cli_import = {
         "in\n"
         "tiktoken's form, then texts: tokens of GPT-2's encoding), bert-text (BERT's\n"
         "vocab.txt, then texts with a sentence a line and blank lines between\n"
-        "documents), idx (IMAGES LABELS, MNIST's files, in pairs), cifar10 or "
-        "cifar100\n"
-        "(their binary versions) or folder (JPEG and PNG files, a subfolder for each\n"
-        "class). Several inputs are joined in the given order. A name that ends in "
-        ".gz\n"
-        "is unpacked on the way; - is standard input. OUT is an HDF5 file; with "
-        "--split\n"
-        "it is the stem of two, and an .h5 at its end is dropped first.\n",
+        "documents), nvidia-bert (NVIDIA's HDF5 files of BERT samples), idx (IMAGES\n"
+        "LABELS, MNIST's files, in pairs), cifar10 or cifar100 (their binary "
+        "versions)\n"
+        "or folder (JPEG and PNG files, a subfolder for each class). Several inputs\n"
+        "are joined in the given order. A name that ends in .gz is unpacked on the\n"
+        "way; - is standard input; neither of nvidia-bert. OUT is an HDF5 file; with\n"
+        "--split it is the stem of two, and an .h5 at its end is dropped first.\n",
     .options = &table,
     .size = sizeof(import_options),
     .fewest = 3,

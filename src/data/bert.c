@@ -142,10 +142,11 @@ static nami_status check_ready(nami_bert *d)
                          "%s has samples of %lld tokens, but model.context is %lld",
                          d->path, (long long)time, (long long)d->tokens.time);
     if (used > d->tokens.masked)
-        return nami_fail(NAMI_EINPUT,
-                         "%s has samples with %lld masked positions, but model.predictions "
-                         "is %lld",
-                         d->path, (long long)used, (long long)d->tokens.masked);
+        return nami_fail(
+            NAMI_EINPUT,
+            "%s has samples with %lld masked positions, but model.predictions "
+            "is %lld",
+            d->path, (long long)used, (long long)d->tokens.masked);
     const int64_t extent[2] = {d->elements, row_of(d)};
     NAMI_TRY(check_array(d, "/samples", NAMI_STORE_U16, 2, extent));
     d->identity = nami_strf("%s samples:%lld tokens:%lld masked:%lld vocabulary:%lld",

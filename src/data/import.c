@@ -20,9 +20,9 @@
 #define BLOCK ((int64_t)1 << 20) /* tokens handled at a time */
 #define LLMC_HEADER 1024
 
-const char *const nami_import_formats[] = {"text",     "nanogpt",   "llmc", "megatron",
-                                           "bpe",      "bert-text", "idx",  "cifar10",
-                                           "cifar100", "folder",    NULL};
+const char *const nami_import_formats[] = {
+    "text",        "nanogpt", "llmc",    "megatron", "bpe",    "bert-text",
+    "nvidia-bert", "idx",     "cifar10", "cifar100", "folder", NULL};
 static const char *const kinds[] = {"bytes", "tokens", "gpt2", "tokens"};
 
 /* An import under way. */
@@ -350,12 +350,14 @@ nami_status nami_import_run(const nami_import *im)
     NAMI_CHECK(im->inputs >= 1 && im->split >= 0 && im->split < 1);
     if (im->format >= NAMI_IMPORT_IDX)
         return nami_import_images(im);
-    if (im->format == NAMI_IMPORT_BPE && !im->classes && !im->channels && !im->size)
+    bool plain = !im->classes && !im->channels && !im->size;
+    if (im->format == NAMI_IMPORT_BPE && plain)
         return nami_import_bpe(im);
-    if (im->format == NAMI_IMPORT_BERT_TEXT && !im->classes && !im->channels &&
-        !im->size)
+    if (im->format == NAMI_IMPORT_BERT_TEXT && plain)
         return nami_import_bert_text(im);
-    if (im->classes || im->channels || im->size)
+    if (im->format == NAMI_IMPORT_NVIDIA_BERT && plain)
+        return nami_import_nvidia_bert(im);
+    if (!plain)
         return nami_fail(NAMI_EINPUT,
                          "--classes, --channels and --size are for images, not for %s",
                          nami_import_formats[im->format]);

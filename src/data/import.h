@@ -8,15 +8,16 @@
 #include "base/status.h"
 
 typedef enum nami_import_format {
-    NAMI_IMPORT_TEXT,      /* bytes are the tokens */
-    NAMI_IMPORT_NANOGPT,   /* bare uint16, little-endian */
-    NAMI_IMPORT_LLMC,      /* 1024 bytes of header, then uint16, little-endian */
-    NAMI_IMPORT_MEGATRON,  /* PREFIX.bin and PREFIX.idx of Megatron-LM */
-    NAMI_IMPORT_BPE,       /* a rank file, then texts */
-    NAMI_IMPORT_BERT_TEXT, /* a vocabulary file, then texts, one sentence a line */
-    NAMI_IMPORT_IDX,       /* pairs of IDX files: images, labels */
-    NAMI_IMPORT_CIFAR10,   /* the binary version of CIFAR-10, 1 label byte an image */
-    NAMI_IMPORT_CIFAR100,  /* of CIFAR-100: a coarse label, a fine one, the image */
+    NAMI_IMPORT_TEXT,        /* bytes are the tokens */
+    NAMI_IMPORT_NANOGPT,     /* bare uint16, little-endian */
+    NAMI_IMPORT_LLMC,        /* 1024 bytes of header, then uint16, little-endian */
+    NAMI_IMPORT_MEGATRON,    /* PREFIX.bin and PREFIX.idx of Megatron-LM */
+    NAMI_IMPORT_BPE,         /* a rank file, then texts */
+    NAMI_IMPORT_BERT_TEXT,   /* a vocabulary file, then texts, one sentence a line */
+    NAMI_IMPORT_NVIDIA_BERT, /* HDF5 files of ready BERT samples */
+    NAMI_IMPORT_IDX,         /* pairs of IDX files: images, labels */
+    NAMI_IMPORT_CIFAR10,     /* the binary version of CIFAR-10, 1 label byte an image */
+    NAMI_IMPORT_CIFAR100,    /* of CIFAR-100: a coarse label, a fine one, the image */
     NAMI_IMPORT_FOLDER, /* a folder whose subfolders are classes of JPEG and PNG files */
     NAMI_IMPORT_FORMATS
 } nami_import_format;

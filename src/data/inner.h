@@ -29,6 +29,9 @@ nami_status nami_spool_read(FILE *f, void *data, size_t bytes);
 /* Import as nami_import_run, sentences for BERT. Local. */
 nami_status nami_import_bert_text(const nami_import *im);
 
+/* Import as nami_import_run, ready samples for BERT. Local. */
+nami_status nami_import_nvidia_bert(const nami_import *im);
+
 /* Import as nami_import_run, through a byte-pair encoding. Local. */
 nami_status nami_import_bpe(const nami_import *im);
 

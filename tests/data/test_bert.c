@@ -8,6 +8,8 @@
 #include "base/text.h"
 #include "comm/mpi_test.h"
 #include "data/bert.h"
+#include "data/bert_pair.h"
+#include "data/tokens.h"
 
 /* --- texts --- */
 
@@ -177,6 +179,109 @@ static void test_samples(void **state)
     nami_bert_close(d);
 }
 
+/* The numbers of a list read in blocks are those of the list in memory. */
+static void test_offsets(void **state)
+{
+    (void)state;
+    enum { N = 2500 };
+    static int64_t whole[N + 1];
+    char path[512];
+    nami_store *s;
+    if (rank != 0)
+        return;
+    for (int i = 1; i <= N; i++)
+        whole[i] = whole[i - 1] + 1 + i % 3;
+    nami_test_path(path, "offsets.h5");
+    assert_ok(nami_store_create(NULL, path, &s));
+    assert_ok(nami_store_define(s, "/sentences", NAMI_STORE_I64, 1, &(int64_t){N + 1}));
+    assert_ok(nami_store_write(s, "/sentences", 0, N + 1, whole));
+    assert_ok(nami_store_close(s));
+    assert_ok(nami_store_open(NULL, path, &s));
+    nami_offsets o = {.store = s, .name = "/sentences", .count = N};
+    for (int i = 0; i <= N; i++) {
+        int64_t at = i * 769 % (N + 1), got;
+        assert_ok(nami_offsets_get(&o, at, &got));
+        assert_int_equal(got, whole[at]);
+        if (at == N)
+            continue;
+        assert_ok(nami_offsets_find(&o, whole[at], &got));
+        assert_int_equal(got, at);
+        assert_ok(nami_offsets_find(&o, whole[at + 1] - 1, &got));
+        assert_int_equal(got, at);
+    }
+    nami_free(o.block);
+    assert_ok(nami_store_close(s));
+}
+
+/* Write a text of `tokens` tokens in two documents of two sentences each, each token 7 letters behind the one before. */
+static void write_large(const char *path, int64_t tokens)
+{
+    enum { BLOCK = 1 << 18 };
+    static uint16_t block[BLOCK];
+    static const char *const special[] = {"pad", "unk", "cls", "sep", "mask"};
+    const int64_t sentence[5] = {0, tokens / 4, tokens / 2, tokens - 9, tokens};
+    const int64_t document[3] = {0, 2, 4};
+    static const char *const sum[] = {"checksum", "sentence_checksum",
+                                      "document_checksum"};
+    const uint32_t crc[] = {0, nami_tokens_checksum(0, sentence, 5, 8),
+                            nami_tokens_checksum(0, document, 3, 8)};
+    nami_store *s;
+    assert_ok(nami_store_create(NULL, path, &s));
+    assert_ok(nami_store_define(s, "/tokens", NAMI_STORE_U16, 1, &tokens));
+    assert_ok(nami_store_define(s, "/sentences", NAMI_STORE_I64, 1, &(int64_t){5}));
+    assert_ok(nami_store_define(s, "/documents", NAMI_STORE_I64, 1, &(int64_t){3}));
+    for (int64_t at = 0; at < tokens; at += BLOCK) {
+        int64_t n = tokens - at < BLOCK ? tokens - at : BLOCK;
+        for (int64_t i = 0; i < n; i++)
+            block[i] = (uint16_t)(FIRST + (at + i) * 7 % LETTERS);
+        assert_ok(nami_store_write(s, "/tokens", at, n, block));
+    }
+    assert_ok(nami_store_write(s, "/sentences", 0, 5, sentence));
+    assert_ok(nami_store_write(s, "/documents", 0, 3, document));
+    assert_ok(nami_store_set_text(s, "kind", "bert-text"));
+    assert_ok(nami_store_set_text(s, "wordpiece", ""));
+    assert_ok(nami_store_set_int(s, "vocabulary", VOCABULARY));
+    assert_ok(nami_store_set_int(s, "tokens", tokens));
+    assert_ok(nami_store_set_int(s, "sentences", 4));
+    assert_ok(nami_store_set_int(s, "documents", 2));
+    for (int i = 0; i < 5; i++)
+        assert_ok(nami_store_set_int(s, special[i], i));
+    for (int i = 0; i < 3; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "crc32:%08x", (unsigned)crc[i]);
+        assert_ok(nami_store_set_text(s, sum[i], text));
+    }
+    assert_ok(nami_store_close(s));
+}
+
+/* A set that is too large to be kept: its parts are runs of the text. */
+static void test_large(void **state)
+{
+    (void)state;
+    char path[512];
+    nami_bert *d;
+    int32_t x[WORDS], y[TARGETS];
+    nami_test_path(path, "large.h5");
+    if (rank == 0)
+        write_large(path, NAMI_DATA_WHOLE / 2 + 1000);
+    nami_comm_barrier(world);
+    assert_ok(nami_bert_open(world, path, &want, &d));
+    for (int64_t i = 0; i < 200; i++) {
+        assert_ok(nami_bert_read(d, 11, i, x, y));
+        for (int k = 0; k < 4 && y[k]; k++)
+            x[y[k]] = y[4 + k];
+        int length = x[48], seps = 0;
+        assert_int_equal(x[0], CLS);
+        for (int k = 1; k < length; k++) {
+            seps += x[k] == SEP;
+            if (x[k] != SEP && x[k - 1] != SEP && x[k - 1] != CLS)
+                assert_int_equal((x[k] - x[k - 1] + LETTERS) % LETTERS, 7);
+        }
+        assert_int_equal(seps, 2);
+    }
+    nami_bert_close(d);
+}
+
 /* Sets that are of another kind, or damaged: a sentence each. */
 static void test_refuses(void **state)
 {
@@ -202,15 +307,56 @@ static void test_refuses(void **state)
     assert_null(d);
 }
 
+/* A text whose offsets are damaged, with checksums that fit: a sentence each. */
+static void test_bad_offsets(void **state)
+{
+    (void)state;
+    static const int64_t list[][3] = {{1, 4, 9}, {0, 0, 9}, {0, 10, 9}, {0, 4, 8}};
+    char path[512];
+    if (rank != 0)
+        return;
+    nami_test_path(path, "offsets.h5");
+    for (int i = 0; i < 4; i++) {
+        char text[32];
+        nami_bert *d;
+        nami_store *s;
+        uint16_t token[9] = {FIRST};
+        static const char *const number[] = {"pad", "unk", "cls", "sep", "mask"};
+        assert_ok(nami_store_create(NULL, path, &s));
+        assert_ok(nami_store_define(s, "/tokens", NAMI_STORE_U16, 1, &(int64_t){9}));
+        assert_ok(nami_store_define(s, "/sentences", NAMI_STORE_I64, 1, &(int64_t){3}));
+        assert_ok(nami_store_define(s, "/documents", NAMI_STORE_I64, 1, &(int64_t){2}));
+        assert_ok(nami_store_write(s, "/tokens", 0, 9, token));
+        assert_ok(nami_store_write(s, "/sentences", 0, 3, list[i]));
+        assert_ok(nami_store_write(s, "/documents", 0, 2, (int64_t[]){0, 2}));
+        assert_ok(nami_store_set_text(s, "kind", "bert-text"));
+        assert_ok(nami_store_set_text(s, "wordpiece", ""));
+        assert_ok(nami_store_set_text(s, "checksum", ""));
+        assert_ok(nami_store_set_text(s, "document_checksum", ""));
+        snprintf(text, sizeof text, "crc32:%08x",
+                 (unsigned)nami_tokens_checksum(0, list[i], 3, 8));
+        assert_ok(nami_store_set_text(s, "sentence_checksum", text));
+        assert_ok(nami_store_set_int(s, "vocabulary", VOCABULARY));
+        assert_ok(nami_store_set_int(s, "tokens", 9));
+        assert_ok(nami_store_set_int(s, "sentences", 2));
+        assert_ok(nami_store_set_int(s, "documents", 1));
+        for (int k = 0; k < 5; k++)
+            assert_ok(nami_store_set_int(s, number[k], k));
+        assert_ok(nami_store_close(s));
+        assert_fails(nami_bert_open(NULL, path, &(nami_bert_want){8, 2, 0}, &d),
+                     NAMI_EINPUT, "ascend from 0 to 9");
+    }
+}
+
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     nami_log_level(NAMI_WARNING);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_import),
-        cmocka_unit_test(test_import_refuses),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_import),      cmocka_unit_test(test_import_refuses),
+        cmocka_unit_test(test_samples),     cmocka_unit_test(test_offsets),
+        cmocka_unit_test(test_large),       cmocka_unit_test(test_refuses),
+        cmocka_unit_test(test_bad_offsets),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

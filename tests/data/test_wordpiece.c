@@ -8,7 +8,7 @@
 #include "data/unicode.h"
 #include "data/wordpiece.h"
 
-#define SECONDS 4.0 /* of mutations, at most */
+#define SECONDS 2.0 /* of mutations, at most */
 
 static uint32_t sum_words(uint32_t sum, const uint32_t *word, int count)
 {
