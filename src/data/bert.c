@@ -20,6 +20,7 @@ struct nami_bert {
     int64_t vocabulary;      /* as stored */
     int64_t elements;        /* of text: its tokens; of ready samples: N */
     int64_t stored_masked;   /* of ready samples: slots in the file */
+    int64_t used;            /* of ready samples: slots that one uses at most */
     nami_offsets sentence, document;
     uint16_t
         *whole; /* all of a small set once read; NULL: not read yet, or too large */
@@ -147,6 +148,7 @@ static nami_status check_ready(nami_bert *d)
             "%s has samples with %lld masked positions, but model.predictions "
             "is %lld",
             d->path, (long long)used, (long long)d->tokens.masked);
+    d->used = used;
     const int64_t extent[2] = {d->elements, row_of(d)};
     NAMI_TRY(check_array(d, "/samples", NAMI_STORE_U16, 2, extent));
     d->identity = nami_strf("%s samples:%lld tokens:%lld masked:%lld vocabulary:%lld",
@@ -275,7 +277,13 @@ nami_status nami_bert_open(nami_comm *c, const char *path, const nami_bert_want 
                            nami_bert **out)
 {
     *out = NULL;
-    NAMI_CHECK(want->time >= 5 && want->masked >= 1);
+    NAMI_CHECK(want->masked >= 1);
+    if (want->time < NAMI_BERT_SHORTEST)
+        return nami_comm_settle(
+            c, nami_fail(NAMI_EINPUT,
+                         "model.context is %lld, but samples of sentences have at "
+                         "least %d tokens",
+                         (long long)want->time, NAMI_BERT_SHORTEST));
     nami_bert *d = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *d);
     d->path = nami_strdup(path);
     d->tokens.time = want->time;
@@ -319,6 +327,13 @@ int64_t nami_bert_samples(const nami_bert *d)
 int64_t nami_bert_vocabulary(const nami_bert *d)
 {
     return d->vocabulary;
+}
+
+int64_t nami_bert_used(const nami_bert *d)
+{
+    if (is_text(d))
+        return nami_bert_masked(d->tokens.time);
+    return d->used > 0 ? d->used : 1;
 }
 
 const char *nami_bert_identity(const nami_bert *d)

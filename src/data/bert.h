@@ -24,6 +24,8 @@ typedef struct nami_bert_want {
 /* Masked positions of T tokens when nobody says how many: 15 of 100, rounded up. Local, pure. */
 int64_t nami_bert_masked(int64_t time);
 
+enum { NAMI_BERT_SHORTEST = 5 }; /* T: three special tokens and two others */
+
 /* Open. Collective on c; c NULL: this process alone. Status: NAMI_EINPUT missing, truncated, damaged, of another kind; too short
  * for T, or ready samples of another T or with more masked positions than M. */
 nami_status nami_bert_open(nami_comm *c, const char *path, const nami_bert_want *want,
@@ -35,6 +37,9 @@ int64_t nami_bert_samples(const nami_bert *d);
 int64_t nami_bert_vocabulary(const nami_bert *d); /* as stored */
 const char *
 nami_bert_identity(const nami_bert *d); /* checksums and sizes, for the checkpoint */
+
+/* Masked positions that a sample of T tokens uses at most: of ready ones what the set says, else nami_bert_masked, but >= 1. */
+int64_t nami_bert_used(const nami_bert *d);
 
 /* Checksum of the vocabulary file, "crc32:9f1c02aa"; "" when unknown. */
 const char *nami_bert_wordpiece(const nami_bert *d);

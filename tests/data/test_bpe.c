@@ -368,9 +368,11 @@ static void test_fuzz(void **state)
         nami_status status = nami_bpe_open(path, &b);
         if (status == NAMI_OK) {
             uint16_t out[16];
-            assert_in_range(
-                nami_bpe_encode(b, (const unsigned char *)"a bad cabbage!.", 15, out),
-                1, 15);
+            int64_t count =
+                nami_bpe_encode(b, (const unsigned char *)"a bad cabbage!.", 15, out);
+            assert_in_range(count, 1, 15);
+            for (int64_t i = 0; i < count; i++)
+                assert_in_range(out[i], 0, nami_bpe_tokens(b) - 1);
             taken++;
         } else if (status != NAMI_EINPUT || !*nami_fail_text()) {
             fail_msg("trial %d: status %d", (int)trial, (int)status);
@@ -380,6 +382,7 @@ static void test_fuzz(void **state)
         nami_free(copy);
     }
     print_message("%d taken\n", taken);
+    assert_in_range(taken, 1, 150);
     nami_text_free(&t);
 }
 

@@ -237,6 +237,48 @@ static void test_idx(void **state)
     nami_free(file[1]);
 }
 
+/* Records of CIFAR: refused, or a set with as many images as the file has records. */
+static void test_cifar(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(59);
+    double end = nami_now() + SECONDS / 2;
+    enum { RECORD = 3074, RECORDS = 3 };
+    static unsigned char valid[RECORDS * RECORD], p[RECORDS * RECORD];
+    char in[512], out[512];
+    int trials = 0, taken = 0;
+    nami_test_path(out, "out.h5");
+    for (; trials < 300 && nami_now() < end; trials++) {
+        dice d = {nami_mix(seed, (uint64_t)trials), 0};
+        size_t record = trials % 2 ? RECORD : RECORD - 1, bytes = RECORDS * record;
+        nami_import_format format =
+            trials % 2 ? NAMI_IMPORT_CIFAR100 : NAMI_IMPORT_CIFAR10;
+        for (size_t i = 0; i < RECORDS; i++)
+            valid[i * record] = valid[i * record + 1] = (unsigned char)roll(&d, 10);
+        memcpy(p, valid, bytes);
+        if (roll(&d, 3) == 0)
+            bytes = roll(&d, 2) ? roll(&d, bytes) : record * roll(&d, RECORDS + 1);
+        for (size_t n = roll(&d, 3); n > 0; n--)
+            p[record * roll(&d, RECORDS) + roll(&d, 2)] = (unsigned char)roll(&d, 256);
+        put(in, "c.bin", p, bytes);
+        nami_status status = import_one(format, in, out, 0, 0);
+        if (status == NAMI_OK) {
+            nami_images *set;
+            taken++;
+            assert_ok(nami_images_open(NULL, out, &set));
+            assert_int_equal(nami_images_facts(set)->samples * (int64_t)record, bytes);
+            assert_int_equal(nami_images_label(set, 0), p[trials % 2]);
+            nami_images_close(set);
+        } else if (status != NAMI_EINPUT || !*nami_fail_text()) {
+            fail_msg("trial %d: status %d: %s", trials, (int)status, nami_fail_text());
+        }
+        nami_fail_clear();
+    }
+    print_message("%d trials, %d taken\n", trials, taken);
+    assert_in_range(taken, trials < 100 ? 0 : 1, trials);
+    assert_int_equal(count_files("tmp"), 0);
+}
+
 #if defined NAMI_HAVE_PNG && defined NAMI_HAVE_JPEG
 /* A mutated picture is decoded or refused; nothing is left over. */
 static void test_pictures(void **state)
@@ -338,6 +380,7 @@ int main(void)
         cmocka_unit_test(test_pictures),
 #endif
         cmocka_unit_test(test_image_set),
+        cmocka_unit_test(test_cifar),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
