@@ -202,6 +202,50 @@ static void test_bf16(void **state)
         all_families(NAMI_BF16, 0);
 }
 
+/* Our packing of weights [out,in] is the library's, bit by bit. */
+static void same_packed(nami_backend *b, int64_t out, int64_t in, bool turned)
+{
+    const nami_cpu *cpu = b->state;
+    const nami_product_spec spec = {.m = 5,
+                                    .k = turned ? in : out,
+                                    .n = turned ? out : in,
+                                    .b_turned = turned,
+                                    .in = NAMI_BF16,
+                                    .out = NAMI_BF16,
+                                    .pack = true};
+    nami_product *p;
+    if (nami_product_new(&cpu->dnn, &spec, &p) != NAMI_OK) {
+        nami_fail_clear(); /* this processor has no such products */
+        return;
+    }
+    const size_t bytes = nami_product_packed(p);
+    float *w = nami_alloc(NAMI_MEM_OTHER, (size_t)(out * in) * sizeof *w);
+    for (int64_t i = 0; i < out * in; i++)
+        w[i] = (float)(nami_mix(7, (uint64_t)i) % 20001) / 10000 - 1;
+    void *ours = nami_calloc(NAMI_MEM_OTHER, 1, bytes + 1),
+         *theirs = nami_calloc(NAMI_MEM_OTHER, 1, bytes + 1);
+    memset(ours, 0x55, bytes);
+    nami_cpu_pack(b, p, w, ours);
+    nami_product_pack(&cpu->dnn, p, w, theirs);
+    assert_memory_equal(ours, theirs, bytes);
+    nami_free(theirs);
+    nami_free(ours);
+    nami_free(w);
+    nami_product_free(p);
+}
+
+static void test_pack(void **state)
+{
+    (void)state;
+    static const int64_t size[][2] = {{1, 1},    {3, 130},  {64, 64}, {77, 35},
+                                      {200, 96}, {257, 33}, {31, 500}};
+    nami_backend *b = open_backend("cpu", 2, NAMI_BF16);
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+        for (int turned = 0; turned < 2; turned++)
+            same_packed(b, size[i][0], size[i][1], turned);
+    nami_backend_close(b);
+}
+
 /* Token slices: attention of odd sizes, and dropout that begins anywhere in a sample. */
 typedef struct sliced {
     const char *family;
@@ -411,11 +455,11 @@ int main(void)
 {
     seed = nami_test_seed(20240601);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_f32),      cmocka_unit_test(test_bf16),
-        cmocka_unit_test(test_nan),      cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_prepared),
-        cmocka_unit_test(test_peak),     cmocka_unit_test(test_slices_whole),
-        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_f32),          cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_pack),         cmocka_unit_test(test_nan),
+        cmocka_unit_test(test_mask),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_prepared),     cmocka_unit_test(test_peak),
+        cmocka_unit_test(test_slices_whole), cmocka_unit_test(test_slices),
     };
     return cmocka_run_group_tests_name("cpu", tests, NULL, nami_test_balance);
 }

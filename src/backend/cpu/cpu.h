@@ -54,6 +54,10 @@ nami_status nami_cpu_linear_prepare(nami_backend *b, nami_kernel k,
 void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,
                             const nami_arg_linear *a);
 
+/* Pack the weights of `p`, f32 in the order of its spec, as nami_product_pack. Local. */
+void nami_cpu_pack(const nami_backend *b, nami_product *p, const float *w,
+                   void *packed);
+
 /* db += column sums of dy: act, n, out, dy and db of *a. Local. */
 void nami_cpu_column_sums(const nami_backend *b, const nami_arg_linear *a);
 

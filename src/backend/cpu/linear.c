@@ -225,7 +225,6 @@ static void launch_bw(nami_backend *b, const nami_prepared *p, const nami_arg_li
 void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,
                             const nami_arg_linear *a)
 {
-    const nami_cpu *cpu = b->state;
     const nami_cpu_plan *plan = p->data;
     if (p->kernel == NAMI_LINEAR_F)
         launch_f(b, p, a);
@@ -234,7 +233,7 @@ void nami_cpu_linear_launch(nami_backend *b, const nami_prepared *p,
     if (p->kernel == NAMI_LINEAR_BW)
         launch_bw(b, p, a);
     if (p->kernel == NAMI_LINEAR_PACK && p->packed_f && a->packed_f)
-        nami_product_pack(&cpu->dnn, plan->product, a->w, a->packed_f);
+        nami_cpu_pack(b, plan->product, a->w, a->packed_f);
     if (p->kernel == NAMI_LINEAR_PACK && p->packed_b && a->packed_b)
-        nami_product_pack(&cpu->dnn, plan->other, a->w, a->packed_b);
+        nami_cpu_pack(b, plan->other, a->w, a->packed_b);
 }

@@ -21,6 +21,8 @@ struct nami_product {
     dnnl_memory_t memory[HANDLES]; /* their data is set at each run; NULL: not used */
     dnnl_memory_t original;        /* f32 b, the source of packing */
     size_t scratch, packed;        /* bytes */
+    bool blocked;                  /* `blocks` says how b is packed */
+    nami_product_blocks blocks;
 };
 
 /* The descriptors of one product. */
@@ -107,6 +109,22 @@ static dnnl_status_t memories_make(dnnl_engine_t e, nami_product *p, const descs
     return status;
 }
 
+/* Whether blocks of pairs of rows, of whole vectors, tell it all. */
+static bool read_blocks(const desc *packed, nami_product_blocks *out)
+{
+    desc_blocks b;
+    if (!blocks_of(packed, &b) || b.count != 3 || b.axis[0] != 0 || b.axis[1] != 1 ||
+        b.axis[2] != 0 || b.inner[2] != 2)
+        return false;
+    *out = (nami_product_blocks){.pairs = b.inner[0],
+                                 .columns = b.inner[1],
+                                 .blocks_k = b.padded[0] / (2 * b.inner[0]),
+                                 .blocks_n = b.padded[1] / b.inner[1],
+                                 .step_k = b.stride[0],
+                                 .step_n = b.stride[1]};
+    return true;
+}
+
 /* All objects that follow from the primitive's descriptor. */
 static dnnl_status_t objects_make(dnnl_engine_t e, nami_product *p, const descs *d,
                                   const_dnnl_primitive_desc_t pd)
@@ -118,6 +136,7 @@ static dnnl_status_t objects_make(dnnl_engine_t e, nami_product *p, const descs 
         status = memories_make(e, p, d, &weights, &scratch);
     if (status == dnnl_success && p->spec.pack) {
         p->packed = desc_size(&weights);
+        p->blocked = p->spec.in == NAMI_BF16 && read_blocks(&weights, &p->blocks);
         status = pack_make(e, p, d, &weights);
     }
     desc_free(&weights);
@@ -191,6 +210,17 @@ void nami_product_free(nami_product *p)
 size_t nami_product_scratch(const nami_product *p)
 {
     return p->scratch;
+}
+
+const nami_product_spec *nami_product_spec_of(const nami_product *p)
+{
+    return &p->spec;
+}
+
+bool nami_product_blocks_of(const nami_product *p, nami_product_blocks *out)
+{
+    *out = p->blocks;
+    return p->blocked;
 }
 
 size_t nami_product_packed(const nami_product *p)

@@ -33,9 +33,21 @@ nami_status nami_product_new(const nami_onednn *d, const nami_product_spec *spec
                              nami_product **out);
 void nami_product_free(nami_product *p);
 
+const nami_product_spec *nami_product_spec_of(const nami_product *p);
 size_t nami_product_scratch(const nami_product *p); /* bytes of scratch of a run */
 size_t
 nami_product_packed(const nami_product *p); /* bytes of packed b; 0 when not packed */
+
+/* Where packed b [k,n] bf16 puts element (k, n): blocks of 2 pairs x columns elements, and inside of a block
+ * (k / 2 % pairs * columns + n % columns) * 2 + k % 2. What lies outside of b is zero. */
+typedef struct nami_product_blocks {
+    int64_t pairs, columns;
+    int64_t blocks_k, blocks_n; /* their numbers */
+    int64_t step_k, step_n;     /* elements from one to the next */
+} nami_product_blocks;
+
+/* The blocks of packed b; false where the library lays it out in another way. Local. */
+bool nami_product_blocks_of(const nami_product *p, nami_product_blocks *out);
 
 /* Pack b, f32 in the order of the spec, into `packed`; needs no scratch. Local. */
 void nami_product_pack(const nami_onednn *d, nami_product *p, const void *b,

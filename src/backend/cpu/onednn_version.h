@@ -21,6 +21,13 @@ typedef struct conv_shape {
         prefer; /* take the first implementation whose name begins so, if there is one; NULL: the first */
 } conv_shape;
 
+/* How blocks of a matrix lie: padded sizes, elements between blocks, and the blocks inside. */
+typedef struct desc_blocks {
+    dnnl_dim_t padded[2], stride[2];
+    int count; /* of inner blocks */
+    dnnl_dim_t inner[3], axis[3];
+} desc_blocks;
+
 typedef enum conv_pass { CONV_F, CONV_BI, CONV_BW } conv_pass;
 
 /* Whether the name of the implementation begins with `prefix`. */
@@ -70,6 +77,26 @@ static inline desc desc_of(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
         dnnl_success)
         return NULL;
     return d;
+}
+
+static inline bool blocks_of(const desc *d, desc_blocks *out)
+{
+    const dnnl_dims_t *padded, *stride, *inner, *axis;
+    if (dnnl_memory_desc_query(*d, dnnl_query_inner_nblks_s32, &out->count) ||
+        dnnl_memory_desc_query(*d, dnnl_query_padded_dims, (void *)&padded) ||
+        dnnl_memory_desc_query(*d, dnnl_query_strides, (void *)&stride) ||
+        dnnl_memory_desc_query(*d, dnnl_query_inner_blks, (void *)&inner) ||
+        dnnl_memory_desc_query(*d, dnnl_query_inner_idxs, (void *)&axis))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        out->padded[i] = (*padded)[i];
+        out->stride[i] = (*stride)[i];
+    }
+    for (int i = 0; i < out->count && i < 3; i++) {
+        out->inner[i] = (*inner)[i];
+        out->axis[i] = (*axis)[i];
+    }
+    return true;
 }
 
 static inline dnnl_status_t add_sum(dnnl_post_ops_t ops, dnnl_data_type_t type)
@@ -166,6 +193,23 @@ static inline size_t desc_size(const desc *d)
 static inline desc desc_of(const_dnnl_primitive_desc_t pd, dnnl_query_t what)
 {
     return *dnnl_primitive_desc_query_md(pd, what, 0);
+}
+
+static inline bool blocks_of(const desc *d, desc_blocks *out)
+{
+    const dnnl_blocking_desc_t *b = &d->format_desc.blocking;
+    if (d->format_kind != dnnl_blocked)
+        return false;
+    out->count = b->inner_nblks;
+    for (int i = 0; i < 2; i++) {
+        out->padded[i] = d->padded_dims[i];
+        out->stride[i] = b->strides[i];
+    }
+    for (int i = 0; i < out->count && i < 3; i++) {
+        out->inner[i] = b->inner_blks[i];
+        out->axis[i] = b->inner_idxs[i];
+    }
+    return true;
 }
 
 static inline dnnl_status_t add_sum(dnnl_post_ops_t ops, dnnl_data_type_t type)
