@@ -33,8 +33,10 @@ typedef enum nami_kernel {
     NAMI_ATTENTION_BI,
     NAMI_DROPOUT_F,  /* y = add + keep(x)/(1-p) */
     NAMI_DROPOUT_BI, /* dx = keep(dy)/(1-p) */
-    NAMI_EMBED_F,    /* y[b,t,:] = wte[token[b,t],:] + wpe[t,:] */
-    NAMI_EMBED_BW, /* dwte[token[b,t],:] += dy[b,t,:], dwpe[t,:] += sum_b dy[b,t,:], in order of (b,t) */
+    NAMI_EMBED_F,    /* y[b,t,:] = wte[token[b,t],:] + wpe[t,:] (+ wtt[type[b,t],:]) */
+    NAMI_EMBED_BW, /* dwte[token[b,t],:] += dy[b,t,:], dwpe[t,:] += sum_b dy[b,t,:], in order of (b,t); dwtt as dwte */
+    NAMI_GATHER_F, /* y[b,m,:] = x[b,row[b,m],:] */
+    NAMI_GATHER_BI, /* dx = add; then dx[b,row[b,m],:] += dy[b,m,:] in order of m */
     NAMI_XENT_F, /* loss[b] = sum_t (logsumexp - (1-E) logit of target - E mean logit); see gradient flag */
     NAMI_ADD,    /* a += b, wide */
     NAMI_SCALE,  /* a *= s, wide */
@@ -173,6 +175,7 @@ typedef enum nami_unary {
     NAMI_SIGMOID,  /* BI reads x */
     NAMI_SILU,     /* x sigmoid(x); BI reads x */
     NAMI_GELU_ERF, /* x Phi(x), Phi(x) = (1 + erf(x / sqrt(2))) / 2; BI reads x */
+    NAMI_TANH,     /* BI reads x */
     NAMI_UNARIES
 } nami_unary;
 
@@ -269,19 +272,38 @@ typedef struct nami_arg_dropout {
 typedef struct nami_arg_embed {
     nami_dtype act;
     int64_t batch, time, width, vocabulary;
+    int64_t
+        stride; /* words from a sample's tokens (and types) to the next one's; 0: T */
     const int32_t
         *token; /* [B,T], 0 <= token < vocabulary (checked when data is read) */
+    const int32_t *type;   /* [B,T] types of the tokens, checked likewise; or NULL */
     const void *wte, *wpe; /* [V,C], [>=T,C] wide */
+    const void *wtt;       /* [types,C] wide; with `type` alone */
     void *y;               /* [B,T,C] act */
     const void *dy;        /* [B,T,C] act */
     void *dwte, *dwpe;     /* wide, added to */
+    void *dwtt;            /* likewise; with `type` alone */
 } nami_arg_embed;
+
+typedef struct nami_arg_gather {
+    nami_dtype act;
+    int64_t batch, time, rows, width; /* B, T, M, C */
+    int64_t stride; /* words from a sample's row numbers to the next one's */
+    const int32_t
+        *row;        /* [B,M], 0 <= row < T (checked when data is read); NULL: all 0 */
+    const void *x;   /* [B,T,C] act */
+    void *y;         /* [B,M,C] act */
+    const void *dy;  /* [B,M,C] act */
+    const void *add; /* [B,T,C] act, or NULL: 0 */
+    void *dx;        /* [B,T,C] act, may equal add */
+} nami_arg_gather;
 
 typedef struct nami_arg_xent {
     nami_dtype act;
     int64_t batch, time, vocabulary;
     void *
         logits; /* [B,T,V] act; with `gradient` overwritten by scale (softmax - (1-E) onehot - E/V) */
+    int64_t stride;        /* words from a sample's targets to the next one's; 0: T */
     const int32_t *target; /* [B,T]; negative: position does not count */
     double scale;          /* 1 / counted tokens of the whole step */
     double
@@ -365,6 +387,12 @@ static inline int64_t nami_attention_groups(const nami_arg_attention *a)
 static inline int64_t nami_attention_row(const nami_arg_attention *a)
 {
     return (a->heads + 2 * nami_attention_groups(a)) * a->head_width;
+}
+
+/* Number of word n = b T + t of [B,T] words whose samples begin `stride` apart; 0: T. Local. */
+static inline int64_t nami_word(int64_t n, int64_t time, int64_t stride)
+{
+    return stride > 0 ? n / time * stride + n % time : n;
 }
 
 /* Number of the attention weight of head h, row i, column j for nami_keep; `time`, i, j of the whole sample; rows start

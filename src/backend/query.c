@@ -42,7 +42,15 @@ static nami_query dropout_query(const nami_arg_dropout *a)
 static nami_query embed_query(const nami_arg_embed *a)
 {
     return (nami_query){.type = a->act,
-                        .dim = {a->batch, a->time, a->width, a->vocabulary}};
+                        .dim = {a->batch, a->time, a->width, a->vocabulary},
+                        .flags = a->type ? 8 : 0};
+}
+
+static nami_query gather_query(const nami_arg_gather *a)
+{
+    return (nami_query){.type = a->act,
+                        .dim = {a->batch, a->time, a->width, a->rows},
+                        .flags = a->add ? 2 : 0};
 }
 
 static nami_query xent_query(const nami_arg_xent *a)
@@ -144,6 +152,9 @@ static nami_query query_body(nami_kernel k, const void *args)
     case NAMI_EMBED_F:
     case NAMI_EMBED_BW:
         return embed_query(args);
+    case NAMI_GATHER_F:
+    case NAMI_GATHER_BI:
+        return gather_query(args);
     case NAMI_XENT_F:
         return xent_query(args);
     case NAMI_CONV_PACK:
@@ -256,6 +267,8 @@ static double kernel_flops(const nami_query *r, double n)
     case NAMI_PREPEND_BW:
     case NAMI_EMBED_F:
     case NAMI_EMBED_BW:
+    case NAMI_GATHER_F:
+    case NAMI_GATHER_BI:
         return 0;
     default: /* counted as one operation an element */
         return n;
@@ -304,6 +317,8 @@ static double kernel_bytes(const nami_query *r, double n)
         return 2 * n * size;
     case NAMI_ADD:
         return 3 * n * size;
+    case NAMI_GATHER_F:
+        return 2 * (double)(d[0] * d[3] * d[2]) * size;
     case NAMI_SQUARES:
         return n * size;
     case NAMI_ADAMW:
@@ -326,9 +341,10 @@ void nami_query_cost(const nami_query *r, nami_prepared *out)
 {
     double n = 1; /* elements of the main operand */
     const bool embed = r->kernel == NAMI_EMBED_F || r->kernel == NAMI_EMBED_BW;
+    const bool gather = r->kernel == NAMI_GATHER_F || r->kernel == NAMI_GATHER_BI;
     const bool attention =
         r->kernel == NAMI_ATTENTION_F || r->kernel == NAMI_ATTENTION_BI;
-    const int dims = embed                      ? 3
+    const int dims = embed || gather            ? 3
                      : attention                ? 4
                      : is_conv(r) || is_pool(r) ? 0
                                                 : NAMI_QUERY_DIMS;

@@ -36,7 +36,10 @@ void nami_plan_forward(nami_graph *g, int *vbuf)
         g->buffer[vbuf[g->output]].place.region = NAMI_AT_OUTPUT;
     if (g->targets >= 0)
         g->buffer[vbuf[g->targets]].place.region = NAMI_AT_TARGETS;
-    int loss = nami_plan_buffer(g, 0, NAMI_AT_LOSS, 0);
+    if (g->side >= 0)
+        g->buffer[vbuf[g->side]].place.region = NAMI_AT_SIDE;
+    int loss[] = {nami_plan_buffer(g, 0, NAMI_AT_LOSS, 0),
+                  nami_plan_buffer(g, 0, NAMI_AT_SECOND, 0)};
     for (int i = 0; i < g->nodes; i++)
-        nami_plan_emit_forward(g, NAMI_WALK_F, i, vbuf, loss);
+        nami_plan_emit_forward(g, NAMI_WALK_F, i, vbuf, loss[g->node[i].second]);
 }

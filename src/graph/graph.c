@@ -12,7 +12,7 @@ nami_graph *nami_graph_new(nami_backend *b, nami_dtype act, int64_t batch, int64
     g->batch = batch;
     g->time = time;
     g->slices = 1;
-    g->input = g->output = g->targets = -1;
+    g->input = g->output = g->targets = g->side = -1;
     return g;
 }
 
@@ -96,6 +96,11 @@ void nami_graph_ends(nami_graph *g, int input, int output, int targets)
     g->input = input;
     g->output = output;
     g->targets = targets;
+}
+
+void nami_graph_side(nami_graph *g, int value)
+{
+    g->side = value;
 }
 
 void nami_graph_given(nami_graph *g)

@@ -7,8 +7,8 @@
  *   held       what BI leaves for BW, one slot per micro-batch (and slice) between them; 0 bytes without split
  *   transient  alive inside one action; shared by all stages of a position (the largest counts)
  *   packed     weights in the compute type and layout, one per weight version
- * The stage's input, output and their gradients lie outside: message buffers of the executor. The input
- * (and with recomputation the targets) must stay unchanged until the last backward pass of the micro-batch,
+ * The stage's input, output and their gradients lie outside: message buffers of the executor. The input, side words
+ * and targets must stay unchanged until the last backward pass of the micro-batch,
  * the gradient of the output from BI to BW; the output is not read again.
  */
 #ifndef NAMI_GRAPH_GRAPH_H
@@ -47,6 +47,9 @@ void nami_graph_block(nami_graph *g, int block);
 /* Name the outer values: input (activation or tokens), output (-1: the loss), targets (-1: none). Local. */
 void nami_graph_ends(nami_graph *g, int input, int output, int targets);
 
+/* Name the outer value of the words that every stage reads, see nami_model_sample.side. Local. */
+void nami_graph_side(nami_graph *g, int value);
+
 /* The input comes from the data: nobody wants its gradient. Tokens need no such word. Local. */
 void nami_graph_given(nami_graph *g);
 
@@ -67,15 +70,23 @@ int nami_graph_uses(const nami_graph *g);             /* number of parameter use
 int nami_graph_use_param(const nami_graph *g, int u); /* catalogue number of use u */
 nami_dtype nami_graph_wide(const nami_graph *g); /* type of parameters and gradients */
 
+/* What the second loss of a model gives, as the fields of the same names for the first one. */
+typedef struct nami_graph_second {
+    double *loss, *best, *five;
+    double scale;
+} nami_graph_second;
+
 /* Where one action reads and writes. Pointers are device memory of the backend. */
 typedef struct nami_graph_call {
-    const void *input; /* stage input: activation [B,T,C] or tokens i32 [B,T] */
-    void *output;      /* stage output; NULL for the loss stage */
+    const void
+        *input; /* stage input: activation [B,T,C], of the first one words of samples */
+    void *output; /* stage output; NULL for the loss stage */
     const void *
         doutput; /* gradient of the output, read by B, BI, (BW) ; NULL for the loss stage */
     void
         *dinput; /* gradient of the input, written by B, BI; NULL for the first stage */
-    const int32_t *targets; /* [B,T]; loss stage only */
+    const int32_t *targets; /* [B,targets of a sample]; loss stage only */
+    const int32_t *side;    /* [B,side]; NULL where samples have none */
     void *kept, *held, *transient, *packed;
     void *const *param; /* [uses] values, wide */
     void *const
@@ -84,9 +95,10 @@ typedef struct nami_graph_call {
     double *best, *five; /* [B] as of nami_arg_xent; NULL: not wanted */
     uint64_t seed;
     int64_t step, first_sample;
-    double scale;  /* 1 / counted tokens of the step */
-    int slice;     /* token slice, 0 .. slices - 1 */
-    size_t stride; /* bytes from `kept` of a slice to that of the next */
+    double scale;             /* 1 / counted targets of the step */
+    nami_graph_second second; /* zero where a model has one loss */
+    int slice;                /* token slice, 0 .. slices - 1 */
+    size_t stride;            /* bytes from `kept` of a slice to that of the next */
 } nami_graph_call;
 
 typedef enum nami_walk_kind {

@@ -47,7 +47,7 @@ static nami_status check(const nami_graph *g)
         const nami_node *n = &g->node[i];
         for (int k = 0; k < NAMI_OP_IN; k++)
             if (n->in[k] >= 0 && g->value[n->in[k]].producer < 0 &&
-                n->in[k] != g->input && n->in[k] != g->targets)
+                n->in[k] != g->input && n->in[k] != g->targets && n->in[k] != g->side)
                 return nami_fail(NAMI_EBUG,
                                  "graph: node %d (%s) reads value %d before it is made",
                                  i, n->op->name, n->in[k]);

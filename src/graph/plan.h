@@ -22,7 +22,9 @@ typedef enum nami_region {
     NAMI_AT_DOUTPUT,
     NAMI_AT_DINPUT,
     NAMI_AT_TARGETS,
+    NAMI_AT_SIDE,
     NAMI_AT_LOSS,
+    NAMI_AT_SECOND, /* the second loss */
     NAMI_AT_KEPT,
     NAMI_AT_HELD,
     NAMI_AT_TRANSIENT,
@@ -100,7 +102,7 @@ struct nami_graph {
     nami_bind *shape;  /* [nodes] binds with types and shapes, no data */
     int values, uses, nodes;
     int block; /* of the nodes to come */
-    int input, output, targets;
+    int input, output, targets, side;
     bool given; /* the input has no gradient */
     bool train, split, recompute;
     nami_buffer *buffer; /* [buffers], only while planning */

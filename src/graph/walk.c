@@ -17,7 +17,9 @@ static void set_base(const nami_graph_call *c, char *base[NAMI_REGIONS])
     base[NAMI_AT_DOUTPUT] = (char *)(uintptr_t)c->doutput;
     base[NAMI_AT_DINPUT] = c->dinput;
     base[NAMI_AT_TARGETS] = (char *)(uintptr_t)c->targets;
+    base[NAMI_AT_SIDE] = (char *)(uintptr_t)c->side;
     base[NAMI_AT_LOSS] = (char *)c->loss;
+    base[NAMI_AT_SECOND] = (char *)c->second.loss;
     base[NAMI_AT_KEPT] = c->kept;
     base[NAMI_AT_HELD] = c->held;
     base[NAMI_AT_TRANSIENT] = c->transient;
@@ -68,12 +70,12 @@ static void fill(nami_bind *b, const nami_walk *w, const nami_launch *l,
     b->packed_b = at[NAMI_SLOT_PACKED_B];
     b->scratch = at[NAMI_SLOT_SCRATCH];
     b->loss = at[NAMI_SLOT_LOSS];
-    b->best = b->loss ? c->best : NULL;
-    b->five = b->loss ? c->five : NULL;
+    b->best = !b->loss ? NULL : n->second ? c->second.best : c->best;
+    b->five = !b->loss ? NULL : n->second ? c->second.five : c->five;
     b->seed = c->seed;
     b->step = c->step;
     b->first_sample = c->first_sample;
-    b->scale = c->scale;
+    b->scale = n->second ? c->second.scale : c->scale;
     b->slice = c->slice;
     b->stride = c->stride;
 }

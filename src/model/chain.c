@@ -120,11 +120,11 @@ static void add_pool(reader *r, const phrase *p)
 
 static bool add_unary(reader *r, const phrase *p)
 {
-    static const char *const words[NAMI_UNARIES] = {[NAMI_RELU] = "relu",
-                                                    [NAMI_RELU6] = "relu6",
-                                                    [NAMI_SIGMOID] = "sigmoid",
-                                                    [NAMI_SILU] = "silu",
-                                                    [NAMI_GELU_ERF] = "gelu"};
+    static const char *const words[NAMI_UNARIES] = {
+        [NAMI_RELU] = "relu", [NAMI_RELU6] = "relu6",   [NAMI_SIGMOID] = "sigmoid",
+        [NAMI_SILU] = "silu", [NAMI_GELU_ERF] = "gelu",
+
+        [NAMI_TANH] = "tanh"};
     for (int f = 0; f < NAMI_UNARIES; f++)
         if (is(p, words[f])) {
             r->x = nami_net_unary(r->net, r->x, (nami_unary)f);

@@ -34,12 +34,13 @@ typedef struct nami_op nami_op;
 /* One operator in a graph. in, out and saved are value numbers of the graph, param numbers of uses. */
 typedef struct nami_node {
     const nami_op *op;
-    int in[NAMI_OP_IN];           /* -1: none */
-    int out;                      /* -1: none (loss) */
-    int param[NAMI_OP_PARAM];     /* -1: none */
-    int saved[NAMI_OP_SAVED];     /* -1: none */
-    int block;                    /* block of the model this node belongs to */
-    double real[2];               /* attributes: eps, dropout p */
+    int in[NAMI_OP_IN];       /* -1: none */
+    int out;                  /* -1: none (loss) */
+    int param[NAMI_OP_PARAM]; /* -1: none */
+    int saved[NAMI_OP_SAVED]; /* -1: none */
+    int block;                /* block of the model this node belongs to */
+    int second;     /* of a loss operator: 1, it makes the second loss; else 0 */
+    double real[2]; /* attributes: eps, dropout p */
     int64_t whole[NAMI_OP_WHOLE]; /* attributes: heads ... as the operator says */
     uint64_t key;                 /* random stream of this operator, from its name */
     const nami_prepared *prepared[NAMI_PASSES]; /* NULL: the pass does nothing */
@@ -105,9 +106,11 @@ extern const nami_op
     nami_op_residual; /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
 extern const nami_op nami_op_dropout; /* out = dropout(in0); real[0]=p */
 extern const nami_op
-    nami_op_embed; /* in0 tokens i32 [B,T]; param wte, wpe; no input gradient */
+    nami_op_embed; /* in0 tokens i32 [B,T], with param[2] wtt then types [B,T] and more; param wte, wpe; no input gradient */
 extern const nami_op
-    nami_op_xent; /* in0 logits [B,T,V], in1 targets i32 [B,T]; out -1; real[0]=label smoothing */
+    nami_op_gather; /* in0 x [B,T,C], in1 row numbers i32 [B,>=M] or -1: row 0; out [B,M,C] */
+/* in0 logits [B,T,V], in1 words i32 [B,W]: targets at whole[0] .. whole[0] + T - 1; out -1; real[0]=label smoothing */
+extern const nami_op nami_op_xent;
 /* Images are [B,H,W,C]. The window of conv and pool is whole[0..5]: kernel_h, kernel_w, stride, pad_h, pad_w, dilation */
 extern const nami_op
     nami_op_conv; /* in0 x; param w [O,I/G,KH,KW], b [O] or -1; whole[6]=groups */

@@ -418,13 +418,14 @@ static nami_outcome run_predict(nami_backend *b, const nami_problem *p)
 }
 
 const nami_suite nami_suites[] = {
-    {"linear", run_linear, false},  {"norm", run_norm, true},
-    {"gelu", run_gelu, true},       {"attention", run_attention, true},
-    {"dropout", run_dropout, true}, {"embed", run_embed, true},
-    {"xent", run_xent, true},       {"vector", run_vector, true},
-    {"update", run_update, true},   {"rmsprop", run_rmsprop, true},
-    {"conv", nami_run_conv, false}, {"batch_norm", nami_run_batch_norm, true},
-    {"pool", nami_run_pool, true},  {"image", nami_run_image, true},
-    {"predict", run_predict, true}, {"prepend", nami_run_prepend, true},
+    {"linear", run_linear, false},     {"norm", run_norm, true},
+    {"gelu", run_gelu, true},          {"attention", run_attention, true},
+    {"dropout", run_dropout, true},    {"embed", run_embed, true},
+    {"xent", run_xent, true},          {"vector", run_vector, true},
+    {"update", run_update, true},      {"rmsprop", run_rmsprop, true},
+    {"conv", nami_run_conv, false},    {"batch_norm", nami_run_batch_norm, true},
+    {"pool", nami_run_pool, true},     {"image", nami_run_image, true},
+    {"predict", run_predict, true},    {"prepend", nami_run_prepend, true},
+    {"masked", nami_run_masked, true},
 };
 const int nami_suites_count = sizeof nami_suites / sizeof nami_suites[0];

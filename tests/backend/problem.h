@@ -39,6 +39,9 @@ typedef nami_outcome nami_suite_run(nami_backend *b, const nami_problem *p);
 nami_suite_run nami_run_conv, nami_run_batch_norm, nami_run_pool, nami_run_image;
 nami_suite_run nami_run_prepend;
 
+/* Of masked sentences: problem_masked.c. */
+nami_suite_run nami_run_masked;
+
 typedef struct nami_suite {
     const char *name;
     nami_suite_run *run;

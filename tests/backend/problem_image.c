@@ -125,12 +125,12 @@ nami_outcome nami_run_pool(nami_backend *b, const nami_problem *p)
 
 static void run_unary(job *j, int64_t count)
 {
-    static const char *const names[NAMI_UNARIES][2] = {
-        {"relu", "d relu"},
-        {"relu6", "d relu6"},
-        {"sigmoid", "d sigmoid"},
-        {"silu", "d silu"},
-        {"gelu by erf", "d gelu by erf"}};
+    static const char *const names[NAMI_UNARIES][2] = {{"relu", "d relu"},
+                                                       {"relu6", "d relu6"},
+                                                       {"sigmoid", "d sigmoid"},
+                                                       {"silu", "d silu"},
+                                                       {"gelu by erf", "d gelu by erf"},
+                                                       {"tanh", "d tanh"}};
     const nami_dtype act = j->p->act;
     const void *x = job_fresh(j, "x", act, count, 9),
                *dy = job_fresh(j, "dy", act, count, 1);

@@ -18,6 +18,7 @@ typedef struct work {
         nami_arg_attention attention;
         nami_arg_dropout dropout;
         nami_arg_embed embed;
+        nami_arg_gather gather;
         nami_arg_xent xent;
         nami_arg_vector vector;
         nami_arg_update update;
@@ -123,6 +124,8 @@ static size_t size_of(nami_kernel k)
         [NAMI_DROPOUT_BI] = sizeof(nami_arg_dropout),
         [NAMI_EMBED_F] = sizeof(nami_arg_embed),
         [NAMI_EMBED_BW] = sizeof(nami_arg_embed),
+        [NAMI_GATHER_F] = sizeof(nami_arg_gather),
+        [NAMI_GATHER_BI] = sizeof(nami_arg_gather),
         [NAMI_XENT_F] = sizeof(nami_arg_xent),
         [NAMI_ADD] = sizeof(nami_arg_vector),
         [NAMI_SCALE] = sizeof(nami_arg_vector),

@@ -137,6 +137,68 @@ static void test_embed(void **state)
     finish(&t);
 }
 
+/* Words of a sample: 4 tokens, 4 types, 2 rows of it, 2 targets, one more. */
+static nami_tensor words(bench *t)
+{
+    static const int32_t word[2][13] = {{3, 1, 5, 3, 0, 1, 0, 0, 2, 0, -1, 4, 7},
+                                        {2, 2, 0, 4, 1, 1, 0, 1, 3, 3, 5, 8, 7}};
+    nami_tensor all = tokens(t, nami_shape_of(2, 13, 0, 0), 1, false);
+    memcpy(all.data, word, sizeof word);
+    return all;
+}
+
+static void test_types(void **state)
+{
+    (void)state;
+    bench t = start(&nami_op_embed);
+    add_in(&t, 0, words(&t));
+    add_out(&t, nami_shape_of(2, 4, 3, 0));
+    for (int k = 0; k < 3; k++)
+        add_param(&t, k, nami_shape_of(k == 2 ? 2 : 6, 3, 0, 0));
+    const double *before = copy_of(&t, &t.bind.dparam[2]);
+    check(&t, false);
+    check_tensor(&t, "wtt", &t.bind.param[2], t.bind.dparam[2].data, before);
+    finish(&t);
+}
+
+static void test_gather(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < 4; variant++) {
+        bool chosen = variant & 1;
+        bench t = start(&nami_op_gather);
+        add_in(&t, 0, tensor(&t, nami_shape_of(2, 4, 3, 0), 1));
+        if (chosen) { /* the types of the first two tokens, which may be one row twice */
+            nami_tensor row = words(&t);
+            memmove(row.data, (int32_t *)row.data + 4, 20 * sizeof(int32_t));
+            add_in(&t, 1, row);
+        }
+        add_out(&t, nami_shape_of(2, chosen ? 2 : 1, 3, 0));
+        check(&t, variant & 2);
+        finish(&t);
+    }
+}
+
+/* Targets that are some of the words. */
+static void test_some_targets(void **state)
+{
+    (void)state;
+    bench t = start(&nami_op_xent);
+    t.node.whole[0] = 10;
+    add_in(&t, 0, tensor(&t, nami_shape_of(2, 2, 9, 0), 2));
+    add_in(&t, 1, words(&t));
+    prepare(&t);
+    nami_tensor logits = t.bind.in[0];
+    double *original = copy_of(&t, &logits), *gradient = copy_of(&t, &logits);
+    t.node.op->forward(&t.node, &t.bind);
+    memcpy(gradient, logits.data, nami_tensor_bytes(&logits));
+    memcpy(logits.data, original, nami_tensor_bytes(&logits));
+    check_tensor(&t, "logits", &t.bind.in[0], gradient, NULL);
+    for (int v = 0; v < 9; v++)
+        assert_true(gradient[v] == 0 && gradient[9 + v] != 0);
+    finish(&t);
+}
+
 /* The loss leaves its gradient in the logits; its labels are smoothed in training alone. */
 static void check_xent(double smoothing)
 {
@@ -232,17 +294,41 @@ static void test_refusals(void **state)
     assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EPLAN,
                  "3 positions are learned");
     finish(&t);
+    t = start(&nami_op_embed);
+    add_in(&t, 0, tokens(&t, nami_shape_of(2, 7, 0, 0), 2, false));
+    add_out(&t, nami_shape_of(2, 4, 3, 0));
+    for (int k = 0; k < 3; k++)
+        add_param(&t, k, nami_shape_of(6, 3, 0, 0));
+    assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EBUG,
+                 "4 tokens of samples of 7 words");
+    finish(&t);
+    t = start(&nami_op_xent);
+    t.node.whole[0] = 5;
+    add_in(&t, 0, tensor(&t, nami_shape_of(2, 3, 9, 0), 2));
+    add_in(&t, 1, tokens(&t, nami_shape_of(2, 7, 0, 0), 2, false));
+    assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EBUG,
+                 "3 targets of 7 words from 5 on");
+    finish(&t);
+    t = start(&nami_op_gather);
+    add_in(&t, 0, tensor(&t, nami_shape_of(2, 4, 3, 0), 1));
+    add_in(&t, 1, tokens(&t, nami_shape_of(2, 1, 0, 0), 2, false));
+    add_out(&t, nami_shape_of(2, 2, 3, 0));
+    assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EBUG,
+                 "2 rows of 1 row numbers");
+    finish(&t);
 }
 
 int main(void)
 {
     seed = nami_test_seed(7);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_linear),    cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_elements),  cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_attention), cmocka_unit_test(test_embed),
-        cmocka_unit_test(test_xent),      cmocka_unit_test(test_dropout_key),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_linear),       cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_elements),     cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_attention),    cmocka_unit_test(test_embed),
+        cmocka_unit_test(test_xent),         cmocka_unit_test(test_dropout_key),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_wait),
+        cmocka_unit_test(test_types),        cmocka_unit_test(test_gather),
+        cmocka_unit_test(test_some_targets),
     };
     return cmocka_run_group_tests_name("gradient", tests, open_ref, close_ref);
 }

@@ -108,6 +108,7 @@ extern const nami_cpu_kernel nami_cpu_gelu_f, nami_cpu_gelu_bi;
 extern const nami_cpu_kernel nami_cpu_attention_f, nami_cpu_attention_bi;
 extern const nami_cpu_kernel nami_cpu_dropout_f, nami_cpu_dropout_bi;
 extern const nami_cpu_kernel nami_cpu_embed_f, nami_cpu_embed_bw;
+extern const nami_cpu_kernel nami_cpu_gather_f, nami_cpu_gather_bi;
 extern const nami_cpu_kernel nami_cpu_add, nami_cpu_scale;
 extern const nami_cpu_kernel nami_cpu_pool_f, nami_cpu_pool_bi;
 extern const nami_cpu_kernel nami_cpu_unary_f, nami_cpu_unary_bi;

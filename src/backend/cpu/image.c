@@ -39,6 +39,8 @@ NAMI_INLINE nami_vf unary(nami_unary function, nami_vf x)
         return nami_vselect(x <= 0, zero, nami_vselect(x >= 6, nami_vset(6), x));
     if (function == NAMI_GELU_ERF)
         return x * normal(x, bell(x));
+    if (function == NAMI_TANH)
+        return 2.0f * sigmoid(2.0f * x) - 1.0f;
     return function == NAMI_SILU ? x * sigmoid(x) : sigmoid(x);
 }
 
@@ -52,6 +54,10 @@ NAMI_INLINE nami_vf slope(nami_unary function, nami_vf x)
     if (function == NAMI_GELU_ERF) {
         const nami_vf e = bell(x);
         return normal(x, e) + x * e * 0.39894228040143267794f; /* 1/sqrt(2 pi) */
+    }
+    if (function == NAMI_TANH) {
+        const nami_vf t = 2.0f * sigmoid(2.0f * x) - 1.0f;
+        return 1.0f - t * t;
     }
     const nami_vf s = sigmoid(x), d = s * (1.0f - s);
     return function == NAMI_SIGMOID ? d : s + x * d;

@@ -10,13 +10,18 @@ NAMI_INLINE void embed_f_body(nami_dtype act, const nami_arg_embed *a, int64_t f
 {
     const int64_t width = a->width;
     for (int64_t n = first; n < end; n++) {
-        const float *te = (const float *)a->wte + a->token[n] * width;
+        const int64_t word = nami_word(n, a->time, a->stride);
+        const float *te = (const float *)a->wte + a->token[word] * width;
         const float *pe = (const float *)a->wpe + n % a->time * width;
-        for (int64_t c = 0; c < width; c += NAMI_VL)
+        const float *ty =
+            a->type ? (const float *)a->wtt + a->type[word] * width : NULL;
+        for (int64_t c = 0; c < width; c += NAMI_VL) {
+            nami_vf y = nami_vget(NAMI_F32, te, c, width - c);
+            if (ty)
+                y += nami_vget(NAMI_F32, ty, c, width - c);
             nami_vput(act, a->y, n * width + c,
-                      nami_vget(NAMI_F32, te, c, width - c) +
-                          nami_vget(NAMI_F32, pe, c, width - c),
-                      width - c);
+                      y + nami_vget(NAMI_F32, pe, c, width - c), width - c);
+        }
     }
 }
 
@@ -38,13 +43,18 @@ NAMI_INLINE void embed_bw_body(nami_dtype act, const nami_arg_embed *a, int64_t 
     const int64_t from = first * NAMI_VL,
                   to = end * NAMI_VL < width ? end * NAMI_VL : width;
     for (int64_t n = 0; n < a->batch * a->time; n++) {
-        float *te = (float *)a->dwte + a->token[n] * width;
+        const int64_t word = nami_word(n, a->time, a->stride);
+        float *te = (float *)a->dwte + a->token[word] * width;
         float *pe = (float *)a->dwpe + n % a->time * width;
+        float *ty = a->type ? (float *)a->dwtt + a->type[word] * width : NULL;
         for (int64_t c = from; c < to; c += NAMI_VL) {
             const int64_t lanes = to - c;
             const nami_vf dy = nami_vget(act, a->dy, n * width + c, lanes);
             nami_vput(NAMI_F32, te, c, nami_vget(NAMI_F32, te, c, lanes) + dy, lanes);
             nami_vput(NAMI_F32, pe, c, nami_vget(NAMI_F32, pe, c, lanes) + dy, lanes);
+            if (ty)
+                nami_vput(NAMI_F32, ty, c, nami_vget(NAMI_F32, ty, c, lanes) + dy,
+                          lanes);
         }
     }
 }
@@ -92,6 +102,11 @@ typedef struct xent_job {
     double *
         place; /* [B*T] how many logits are larger than the target's, -1: it does not count */
 } xent_job;
+
+static inline int64_t target_of(const nami_arg_xent *a, int64_t n)
+{
+    return a->target[nami_word(n, a->time, a->stride)];
+}
 
 /* Largest logit of a row; NaN may be lost here, the sum finds it. */
 NAMI_INLINE float row_top(nami_dtype act, const void *x, int64_t at, int64_t width)
@@ -150,7 +165,7 @@ NAMI_INLINE double row_mean(nami_dtype act, const void *x, int64_t at, int64_t w
 NAMI_INLINE void row_gradient(nami_dtype act, const nami_arg_xent *a, int64_t n,
                               const float *e, float sum)
 {
-    const int64_t width = a->vocabulary, at = n * width, target = a->target[n];
+    const int64_t width = a->vocabulary, at = n * width, target = target_of(a, n);
     const size_t size = nami_dtype_size(act);
     const float scale = (float)a->scale, factor = scale / sum;
     const double even = a->smoothing / (double)width;
@@ -172,7 +187,7 @@ NAMI_INLINE double row_target(nami_dtype act, const nami_arg_xent *a, int64_t n,
                               float top)
 {
     const int64_t at = n * a->vocabulary;
-    const double hit = nami_vload_part(act, a->logits, at + a->target[n], 1)[0];
+    const double hit = nami_vload_part(act, a->logits, at + target_of(a, n), 1)[0];
     if (a->smoothing == 0)
         return hit;
     const double mean = top + row_mean(act, a->logits, at, a->vocabulary, top);
@@ -182,7 +197,7 @@ NAMI_INLINE double row_target(nami_dtype act, const nami_arg_xent *a, int64_t n,
 /* How many logits of row n are larger than the target's; equal ones in front of it are. */
 NAMI_INLINE double row_place(nami_dtype act, const nami_arg_xent *a, int64_t n)
 {
-    const int64_t at = n * a->vocabulary, target = a->target[n];
+    const int64_t at = n * a->vocabulary, target = target_of(a, n);
     int64_t larger = 0;
     if (target < 0)
         return -1;
@@ -201,7 +216,7 @@ NAMI_INLINE void xent_body(nami_dtype act, const xent_job *j, int64_t first,
 {
     const nami_arg_xent *a = j->a;
     for (int64_t n = first; n < end; n++) {
-        const int64_t at = n * a->vocabulary, target = a->target[n];
+        const int64_t at = n * a->vocabulary, target = target_of(a, n);
         const float top = row_top(act, a->logits, at, a->vocabulary);
         const float sum = row_exp_sum(act, a->logits, at, a->vocabulary, top, e);
         const double lse = (double)top + log((double)sum);

@@ -38,11 +38,15 @@ static const shape dropout = {sizeof(nami_arg_dropout),
                               5,
                               {AT(dropout, x), AT(dropout, add), AT(dropout, y),
                                AT(dropout, dy), AT(dropout, dx)}};
-static const shape embed = {sizeof(nami_arg_embed),
-                            7,
-                            {AT(embed, token), AT(embed, wte), AT(embed, wpe),
-                             AT(embed, y), AT(embed, dy), AT(embed, dwte),
-                             AT(embed, dwpe)}};
+static const shape embed = {
+    sizeof(nami_arg_embed),
+    10,
+    {AT(embed, token), AT(embed, type), AT(embed, wte), AT(embed, wpe), AT(embed, wtt),
+     AT(embed, y), AT(embed, dy), AT(embed, dwte), AT(embed, dwpe), AT(embed, dwtt)}};
+static const shape gather = {sizeof(nami_arg_gather),
+                             6,
+                             {AT(gather, row), AT(gather, x), AT(gather, y),
+                              AT(gather, dy), AT(gather, add), AT(gather, dx)}};
 static const shape xent = {sizeof(nami_arg_xent),
                            5,
                            {AT(xent, logits), AT(xent, target), AT(xent, loss),
@@ -113,6 +117,8 @@ static const shape *const shapes[NAMI_KERNELS] = {
     [NAMI_DROPOUT_BI] = &dropout,
     [NAMI_EMBED_F] = &embed,
     [NAMI_EMBED_BW] = &embed,
+    [NAMI_GATHER_F] = &gather,
+    [NAMI_GATHER_BI] = &gather,
     [NAMI_XENT_F] = &xent,
     [NAMI_ADD] = &vector,
     [NAMI_SCALE] = &vector,

@@ -14,6 +14,7 @@ typedef union nami_emu_args {
     nami_arg_attention attention;
     nami_arg_dropout dropout;
     nami_arg_embed embed;
+    nami_arg_gather gather;
     nami_arg_xent xent;
     nami_arg_vector vector;
     nami_arg_update update;

@@ -21,6 +21,8 @@ static double unary(nami_unary function, double x)
         return x <= 0 ? 0 : x >= 6 ? 6 : x;
     if (function == NAMI_GELU_ERF)
         return x * normal(x);
+    if (function == NAMI_TANH)
+        return tanh(x);
     return (function == NAMI_SILU ? x : 1) / (1 + exp(-x));
 }
 
@@ -33,6 +35,8 @@ static double slope(nami_unary function, double x)
         return x <= 0 || x >= 6 ? 0 : 1;
     if (function == NAMI_GELU_ERF)
         return normal(x) + x * exp(-0.5 * x * x) / sqrt(8 * atan(1));
+    if (function == NAMI_TANH)
+        return 1 - tanh(x) * tanh(x);
     const double s = 1 / (1 + exp(-x));
     return function == NAMI_SIGMOID ? s * (1 - s) : s + x * s * (1 - s);
 }

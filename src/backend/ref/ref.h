@@ -54,7 +54,8 @@ nami_ref_kernel nami_ref_norm_f, nami_ref_norm_bi, nami_ref_norm_bw;
 nami_ref_kernel nami_ref_gelu_f, nami_ref_gelu_bi;
 nami_ref_kernel nami_ref_attention_f, nami_ref_attention_bi;
 nami_ref_kernel nami_ref_dropout_f, nami_ref_dropout_bi;
-nami_ref_kernel nami_ref_embed_f, nami_ref_embed_bw;
+nami_ref_kernel nami_ref_embed_f, nami_ref_embed_bw, nami_ref_gather_f,
+    nami_ref_gather_bi;
 nami_ref_kernel nami_ref_xent_f;
 nami_ref_kernel nami_ref_add, nami_ref_scale, nami_ref_squares;
 nami_ref_kernel nami_ref_adamw, nami_ref_adam, nami_ref_sgd, nami_ref_rmsprop;
