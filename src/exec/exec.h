@@ -16,7 +16,8 @@ typedef struct nami_exec nami_exec;
 
 /* Where samples come from: fill token (first stage) and target (last stage), host memory, [count][words] and
  * [count][targets] of nami_model_sample (of images `token` is where their f32 go), for the samples from `first` on
- * (0-based inside the step, over all replicas); either may be NULL. */
+ * (0-based inside the step, over all replicas); either may be NULL. Where samples have side words every rank asks for
+ * tokens. */
 typedef struct nami_exec_source {
     nami_status (*read)(void *context, int64_t step, int64_t first, int64_t count,
                         int32_t *token, int32_t *target);
@@ -51,6 +52,10 @@ typedef struct nami_exec_result {
     int64_t tokens; /* counted */
     /* of them with the largest logit, and among the five largest; 0 where a step of tokens trains */
     int64_t best, five;
+    /* Of masked sentences: the means over masked tokens (tokens, best, five) and over next-sentence questions, whose sum
+     * is the loss; how many questions counted, and had the right answer. Of others: the loss, and 0. */
+    double part[NAMI_MODEL_LOSSES];
+    int64_t pairs, right;
 } nami_exec_result;
 
 /* One optimiser step (without a flush: a window of one), 0-based `step`, at learning rate `rate`. Collective.

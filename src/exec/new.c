@@ -31,11 +31,13 @@ static void allocate(nami_exec *e)
     e->transient = device(e, NAMI_MEM_TRANSIENT, s->transient);
     e->tokens = device(e, NAMI_MEM_DATA, s->tokens);
     e->targets = device(e, NAMI_MEM_DATA, s->targets);
+    e->side = device(e, NAMI_MEM_DATA, s->side);
     e->losses = device(e, NAMI_MEM_MESSAGE, s->losses);
     e->squares = device(e, NAMI_MEM_MESSAGE, s->squares);
     e->boundary = device(e, NAMI_MEM_MESSAGE, (size_t)s->buffers * s->boundary);
     e->host_tokens = mirror(e, NAMI_MEM_DATA, e->tokens, s->tokens);
     e->host_targets = mirror(e, NAMI_MEM_DATA, e->targets, s->targets);
+    e->host_side = mirror(e, NAMI_MEM_DATA, e->side, s->side);
     e->host_losses = mirror(e, NAMI_MEM_MESSAGE, e->losses, s->losses);
     e->host_squares = mirror(e, NAMI_MEM_MESSAGE, e->squares, s->squares);
     e->host_boundary =
@@ -43,6 +45,7 @@ static void allocate(nami_exec *e)
     e->host_gradient = mirror(e, NAMI_MEM_MESSAGE, e->gradient, s->gradient);
     e->host_exchange = mirror(e, NAMI_MEM_MESSAGE, e->exchange, s->exchange);
     e->arranging = s->arrange > 0 ? nami_alloc(NAMI_MEM_DATA, s->arrange) : NULL;
+    e->reading = s->reading > 0 ? nami_alloc(NAMI_MEM_DATA, s->reading) : NULL;
     e->merge = nami_alloc(NAMI_MEM_MESSAGE, s->merge);
     e->history = s->history > 0 ? nami_alloc(NAMI_MEM_MESSAGE, s->history) : NULL;
     e->tally = s->tally > 0 ? nami_alloc(NAMI_MEM_DATA, s->tally) : NULL;
@@ -53,10 +56,10 @@ static void release(nami_exec *e)
     void *both[][2] = {{e->host_squares, e->squares},   {e->host_tokens, e->tokens},
                        {e->host_targets, e->targets},   {e->host_losses, e->losses},
                        {e->host_boundary, e->boundary}, {e->host_gradient, e->gradient},
-                       {e->host_exchange, e->exchange}};
-    void *own[] = {e->parameter, e->state,      e->gradient,  e->exchange,
-                   e->packed,    e->activation, e->transient, e->tokens,
-                   e->targets,   e->losses,     e->boundary,  e->squares};
+                       {e->host_exchange, e->exchange}, {e->host_side, e->side}};
+    void *own[] = {e->parameter,  e->state,     e->gradient, e->exchange, e->packed,
+                   e->activation, e->transient, e->tokens,   e->targets,  e->losses,
+                   e->boundary,   e->squares,   e->side};
     for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
         if (both[i][0] != both[i][1])
             nami_free(both[i][0]);
@@ -66,6 +69,7 @@ static void release(nami_exec *e)
             nami_backend_free(e->config.backend, own[i]);
     }
     nami_free(e->arranging);
+    nami_free(e->reading);
     nami_free(e->merge);
     nami_free(e->history);
     nami_free(e->tally);

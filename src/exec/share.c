@@ -374,6 +374,21 @@ static size_t samples_held(const nami_share *s, int copy, int stage)
     return (size_t)units * (size_t)s->samples.micro;
 }
 
+/* Each stage reads the side words of the units it holds; with a flush all share those of the step. */
+static void side_memory(nami_share *s)
+{
+    const size_t words = (size_t)s->sample.side * sizeof(int32_t);
+    for (int i = 0; i < s->stages && words > 0; i++) {
+        nami_share_stage *t = &s->stage[i];
+        const size_t bytes = samples_held(s, t->copy, t->stage) * words;
+        t->side_at = s->rolling ? s->side : 0;
+        s->side = s->rolling ? s->side + bytes : bytes;
+    }
+    if (words > 0)
+        s->reading =
+            (size_t)s->samples.micro * (size_t)s->sample.words * sizeof(int32_t);
+}
+
 /* Samples, losses and messages. */
 static void outer_memory(nami_share *s)
 {
@@ -383,6 +398,7 @@ static void outer_memory(nami_share *s)
     s->sample = nami_model_sample_of(s->blueprint->model, l->time);
     s->rolling = !nami_recipe_flushes(&l->recipe);
     s->units = more(l->train.recipe.microbatches, l->evaluate.recipe.microbatches);
+    const size_t rows = 3 * (size_t)s->sample.losses;
     size_t words = (size_t)s->sample.words * sizeof(int32_t);
     size_t targets = (size_t)s->sample.targets * sizeof(int32_t);
     for (int c = 0; c < place->copies; c++) {
@@ -390,11 +406,12 @@ static void outer_memory(nami_share *s)
             s->tokens = samples_held(s, c, 0) * words;
         if (nami_place_of(place, c, (int)last) == s->position) {
             s->targets = samples_held(s, c, (int)last) * targets;
-            s->losses = 3 * (size_t)s->units * (size_t)s->samples.micro * slices *
+            s->losses = rows * (size_t)s->units * (size_t)s->samples.micro * slices *
                         sizeof(double);
             s->tally = s->rolling ? (size_t)l->micro * targets : 0;
         }
     }
+    side_memory(s);
     if (s->rolling)
         s->history = (size_t)l->window * (size_t)s->params * sizeof(double);
     if (slices > 1 && s->tokens + s->targets > 0)
@@ -404,8 +421,9 @@ static void outer_memory(nami_share *s)
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
                                                           : s->evaluate->buffers;
     s->merge = ((size_t)l->window *
-                    (3 * (size_t)l->batch + (size_t)s->blueprint->model->params + 1) +
-                (size_t)nami_layout_replicas_most(l)) *
+                    (rows * (size_t)l->batch + (size_t)s->blueprint->model->params +
+                     (size_t)s->sample.losses) +
+                (size_t)(s->sample.losses * nami_layout_replicas_most(l))) *
                sizeof(double);
 }
 
@@ -425,7 +443,8 @@ static void count_bytes(nami_share *s)
         s->merge + s->history;
     if (mirror == 2)
         s->bytes[NAMI_MEM_MESSAGE] += s->gradient + s->exchange;
-    s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets) + s->arrange + s->tally;
+    s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets + s->side) + s->arrange +
+                              s->tally + s->reading;
 }
 
 nami_status nami_share_make(const nami_blueprint *p, int position, int replica,

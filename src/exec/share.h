@@ -91,6 +91,7 @@ typedef struct nami_share_stage {
         packed_at; /* bytes of the packed copies of a slot; of slot 0 into the packed buffer */
     size_t
         output_at; /* of what R makes and nobody reads, bytes into the activation buffer */
+    size_t side_at;    /* of the side words it holds, bytes into their buffer */
     size_t sum_at;     /* of its gradient sums, bytes into a gradient buffer */
     int64_t sum_count; /* elements, padding included */
     int uses;
@@ -131,7 +132,10 @@ typedef struct nami_share {
     int units; /* of this rank's lists */
     size_t tokens,
         targets; /* bytes of a whole step of this replica, rolling: of the units held at once; 0: none */
-    size_t losses; /* bytes of all units; 0: not needed here */
+    size_t
+        side; /* bytes of the side words of all stages, as tokens; 0: samples have none */
+    size_t reading; /* bytes of a micro-batch that is read for its side words alone */
+    size_t losses;  /* bytes of all units, three rows a loss; 0: not needed here */
     size_t
         history; /* bytes of the squares of all updates, [window][params] doubles; 0: with a flush */
     size_t

@@ -71,8 +71,9 @@ typedef struct nami_ring {
 
 /* An update of a window. */
 typedef struct nami_group {
-    int64_t tokens; /* counted; -1: not yet */
-    double scale;   /* 1 / tokens */
+    int64_t
+        counted[NAMI_MODEL_LOSSES];  /* targets of each loss; the first -1: not yet */
+    double scale[NAMI_MODEL_LOSSES]; /* 1 / counted; 0 where there are none */
 } nami_group;
 
 /* Lists of a window that is shorter than the layout's. */
@@ -108,12 +109,15 @@ struct nami_exec {
     /* memory of the backend, as share.h lays it out */
     char *parameter, *state, *gradient, *exchange, *packed, *activation, *transient;
     int32_t *tokens, *targets; /* [micro-batches here][slices][micro][time / slices] */
+    int32_t *side;             /* [samples held][side] of each stage, see share.h */
+    int32_t *reading;          /* [micro][words], on the host; NULL: no side words */
     int32_t *arranging;        /* [micro][time], on the host; NULL for whole samples */
-    double *losses;  /* [3][micro-batches here][slices][micro]: losses, best, five */
+    double *
+        losses; /* [3 losses][micro-batches here][slices][micro]: of each loss itself, best, five */
     double *squares; /* [params here] */
     char *boundary;  /* [buffers][boundary bytes] */
     /* their mirrors on the host; the same memory on a host backend */
-    int32_t *host_tokens, *host_targets;
+    int32_t *host_tokens, *host_targets, *host_side;
     double *host_losses, *host_squares;
     char *host_boundary, *host_gradient, *host_exchange;
 
@@ -140,8 +144,8 @@ struct nami_exec {
     const nami_prepared **shrink; /* [params] SCALE of a statistic; NULL for others */
     nami_request *exchanged;      /* [moves] */
 
-    /* [3][batch] losses, best, five; [model params] squares, [replicas] counted tokens; of a window each update: [3][batch],
-     * [model params], tokens */
+    /* [3 losses][batch] of each loss itself, best, five; [model params] squares, [replicas][losses] counted targets; of a
+     * window each update: [3 losses][batch], [model params], [losses] */
     double *merge;
     nami_request counting, merging;
     nami_event lane_end; /* that nami_exec_finish_lane waits for */
@@ -162,8 +166,8 @@ struct nami_exec {
     const double *rate; /* [updates] */
     double clip;
     int64_t samples; /* of a step that count */
-    int64_t
-        counted_here; /* targets of this rank, of an evaluation whose samples are read as they come */
+    int64_t counted_here
+        [NAMI_MODEL_LOSSES]; /* targets of this rank, of an evaluation whose samples are read as they come */
     int units; /* of the window */
     const nami_exec_source *source;
     nami_exec_result result;
@@ -251,6 +255,15 @@ char *nami_sums_of(nami_exec *e, int i);
 void nami_counts_start(nami_exec *e);
 void nami_counts_wait(nami_exec *e);
 
+/* The scales of an update from its counted targets. Local. */
+nami_group nami_group_of(const int64_t counted[NAMI_MODEL_LOSSES]);
+
+/* Losses and hits of a step, and what they were counted over, into *out. row [3 losses][batch]. Local.
+ * Status: NAMI_EINPUT nothing was counted, NAMI_ENUMERIC a loss is not finite. */
+nami_status nami_exec_judge(const nami_exec *e, const double *row,
+                            const int64_t counted[NAMI_MODEL_LOSSES], int64_t step,
+                            nami_exec_result *out);
+
 /* Merge losses and squares over all ranks; fills e->result, e->clip and e->status. Collective in effect. */
 void nami_exec_settle(nami_exec *e);
 
@@ -335,6 +348,10 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, int slot,
 nami_status nami_exec_read(nami_exec *e, int64_t number, int64_t first, int64_t count,
                            int32_t *token, int32_t *target);
 
+/* The side words of `count` samples from their words, token [count][words] into side [count][side]. Local. */
+void nami_side_take(const nami_exec *e, const int32_t *token, int64_t count,
+                    int32_t *side);
+
 /* Begin a list: nothing is summed, counted or settled. End it: everything is at rest. Local. */
 void nami_exec_begin(nami_exec *e, int64_t number);
 void nami_exec_run(nami_exec *e, const nami_route *route, int pending);
@@ -342,7 +359,13 @@ void nami_exec_run(nami_exec *e, const nami_route *route, int pending);
 static inline int64_t
 nami_exec_pieces(const nami_exec *e) /* numbers of a row of `losses` */
 {
-    return (int64_t)(e->share.losses / (3 * sizeof(double)));
+    return (int64_t)(e->share.losses / (size_t)(3 * e->share.sample.losses)) /
+           (int64_t)sizeof(double);
+}
+
+static inline int nami_exec_rows(const nami_exec *e) /* of losses, best and five */
+{
+    return 3 * e->share.sample.losses;
 }
 
 static inline int64_t

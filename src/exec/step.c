@@ -24,6 +24,13 @@ static void point_at_samples(nami_exec *e, const nami_task *task, nami_graph_cal
                       : c->loss + nami_exec_pieces(e);
         c->five = c->best ? c->best + nami_exec_pieces(e) : NULL;
     }
+    if (stage == l->train.place.stages - 1 && s->losses > 1)
+        c->second = (nami_graph_second){.loss = c->loss + 3 * nami_exec_pieces(e),
+                                        .best = c->best + 3 * nami_exec_pieces(e),
+                                        .five = c->five + 3 * nami_exec_pieces(e)};
+    if (s->side > 0)
+        c->side = e->side + e->share.stage[task->local].side_at / sizeof *e->side +
+                  held * s->side;
 }
 
 nami_graph_call nami_exec_call(nami_exec *e, int local, int slot, const nami_task *task)
@@ -57,7 +64,8 @@ nami_graph_call nami_exec_call(nami_exec *e, int local, int slot, const nami_tas
     c.seed = e->config.seed;
     c.step = e->step + task->group;
     c.first_sample = own->first + task->action.unit % own->units * own->stride;
-    c.scale = e->group[task->group].scale;
+    c.scale = e->group[task->group].scale[0];
+    c.second.scale = e->group[task->group].scale[1];
     c.slice = task->action.slice;
     c.stride = t->kept;
     return c;
@@ -106,7 +114,7 @@ static void prepare_samples(nami_exec *e, const nami_task *task)
         nami_unit_read(e, task);
     if (!e->train || !last)
         return;
-    if (e->share.rolling && e->group[task->group].tokens < 0)
+    if (e->share.rolling && e->group[task->group].counted[0] < 0)
         nami_group_count(e, task->group);
     else if (!e->share.rolling && !e->counted)
         nami_counts_wait(e);
@@ -222,11 +230,18 @@ nami_status nami_exec_read(nami_exec *e, int64_t number, int64_t first, int64_t 
     real = real > 0 ? real : 0;
     if (real > 0)
         NAMI_TRY(source->read(source->context, number, first, real, token, target));
-    for (int64_t i = real * s->words; i < count * s->words && token; i++)
-        token[i] = 0;
-    for (int64_t i = real * s->targets; i < count * s->targets && target; i++)
-        target[i] = -1;
+    for (int64_t i = real; i < count; i++)
+        nami_model_blank(s, token ? token + i * s->words : NULL,
+                         target ? target + i * s->targets : NULL);
     return NAMI_OK;
+}
+
+void nami_side_take(const nami_exec *e, const int32_t *token, int64_t count,
+                    int32_t *side)
+{
+    const nami_model_sample *s = &e->share.sample;
+    for (int64_t i = 0; i < count * s->side; i++)
+        side[i] = token[(i / s->side + 1) * s->words - s->side + i % s->side];
 }
 
 /* Fill the samples of this replica: of a step at once where they follow each other. */
@@ -234,20 +249,28 @@ static nami_status read_step(nami_exec *e, int64_t number)
 {
     const nami_layout_samples *own = &e->share.samples;
     const nami_model_sample *s = &e->share.sample;
-    int ranges = own->micro == own->stride ? 1 : own->units;
+    bool apart = s->side > 0 && e->host_tokens == NULL;
+    int ranges = own->micro == own->stride && !apart ? 1 : own->units;
     int64_t each = nami_exec_samples(e) / ranges;
     nami_exec_finish_lane(
         e); /* nothing reads the samples of the step before any more */
-    for (int64_t i = 0; i < ranges; i++)
+    for (int64_t i = 0; i < ranges; i++) {
+        int32_t *token =
+            e->host_tokens ? e->host_tokens + i * each * s->words : e->reading;
         NAMI_TRY(nami_exec_read(
-            e, number, own->first + i * own->stride, each,
-            e->host_tokens ? e->host_tokens + i * each * s->words : NULL,
+            e, number, own->first + i * own->stride, each, token,
             e->host_targets ? e->host_targets + i * each * s->targets : NULL));
+        if (s->side > 0)
+            nami_side_take(e, token, each, e->host_side + i * each * s->side);
+    }
     arrange(e, e->host_tokens);
     arrange(e, e->host_targets);
     if (e->tokens != e->host_tokens)
         nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->tokens,
                           e->host_tokens, e->share.tokens);
+    if (e->side != e->host_side)
+        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->side, e->host_side,
+                          e->share.side);
     if (e->targets != e->host_targets)
         nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, e->targets,
                           e->host_targets, e->share.targets);
@@ -258,7 +281,8 @@ static nami_status read_step(nami_exec *e, int64_t number)
 static void read_all(nami_exec *e, int64_t number)
 {
     double start = nami_now();
-    if (!e->share.rolling && (e->host_tokens != NULL || e->host_targets != NULL)) {
+    bool reads = e->host_tokens || e->host_targets || e->host_side;
+    if (!e->share.rolling && reads) {
         nami_status status = read_step(e, number);
         if (status != NAMI_OK)
             nami_die(status);
@@ -276,11 +300,12 @@ void nami_exec_begin(nami_exec *e, int64_t number)
     e->step = number;
     e->idle = nami_now();
     e->counted = e->settled = false;
-    e->counted_here = 0;
+    for (int k = 0; k < NAMI_MODEL_LOSSES; k++)
+        e->counted_here[k] = 0;
     e->status = NAMI_OK;
     e->result = (nami_exec_result){0};
     for (int k = 0; k < e->config.layout->window; k++)
-        e->group[k] = (nami_group){.tokens = -1};
+        e->group[k] = (nami_group){.counted = {-1}};
     nami_sums_begin(e);
     if (e->train)
         nami_sums_expect(e);

@@ -11,7 +11,7 @@
 
 static double *squares_of(const nami_exec *e)
 {
-    return e->merge + 3 * e->config.layout->batch;
+    return e->merge + nami_exec_rows(e) * e->config.layout->batch;
 }
 
 static double *counts_of(const nami_exec *e)
@@ -24,20 +24,20 @@ static double *counts_of(const nami_exec *e)
 void nami_counts_start(nami_exec *e)
 {
     const nami_layout *l = e->config.layout;
+    const nami_model_sample *s = &e->share.sample;
     double *count = counts_of(e);
-    int replicas = nami_layout_replicas_most(l);
-    for (int r = 0; r < replicas; r++)
+    int numbers = nami_layout_replicas_most(l) * s->losses;
+    int64_t here[NAMI_MODEL_LOSSES] = {0};
+    for (int r = 0; r < numbers; r++)
         count[r] = 0;
-    int64_t words =
-        e->share.rolling ? 0 : nami_exec_samples(e) * e->share.sample.targets;
     /* each copy of the model has a last stage, and all of the targets there */
     bool counts =
         nami_place_of(&l->train.place, 0, l->train.place.stages - 1) == e->position;
-    for (int64_t i = 0; counts && i < words; i++)
-        count[e->replica] += e->host_targets[i] >= 0;
-    if (counts)
-        count[e->replica] += (double)e->counted_here;
-    e->counting = nami_comm_merge(e->config.comm, count, replicas);
+    if (counts && !e->share.rolling)
+        nami_model_counted(s, e->host_targets, nami_exec_samples(e), here);
+    for (int k = 0; counts && k < s->losses; k++)
+        count[e->replica * s->losses + k] = (double)(here[k] + e->counted_here[k]);
+    e->counting = nami_comm_merge(e->config.comm, count, numbers);
 }
 
 static bool counts_ready(nami_exec *e, int number)
@@ -53,16 +53,27 @@ static void describe_counts(const nami_exec *e, int number, nami_text *out)
     nami_text_add(out, "the count of targets from all ranks");
 }
 
+nami_group nami_group_of(const int64_t counted[NAMI_MODEL_LOSSES])
+{
+    nami_group g = {{0}, {0}};
+    for (int k = 0; k < NAMI_MODEL_LOSSES; k++) {
+        g.counted[k] = counted[k];
+        g.scale[k] = counted[k] > 0 ? 1 / (double)counted[k] : 0;
+    }
+    return g;
+}
+
 void nami_counts_wait(nami_exec *e)
 {
     nami_exec_wait(e, &(nami_awaited){.ready = counts_ready,
                                       .describe = describe_counts,
                                       .phase = NAMI_PHASE_WAIT});
-    double sum = 0;
+    const int losses = e->share.sample.losses;
+    int64_t sum[NAMI_MODEL_LOSSES] = {0};
     for (int r = 0; r < nami_layout_replicas_most(e->config.layout); r++)
-        sum += counts_of(e)[r];
-    e->result.tokens = (int64_t)sum;
-    e->group[0] = (nami_group){.tokens = (int64_t)sum, .scale = sum > 0 ? 1 / sum : 0};
+        for (int k = 0; k < losses; k++)
+            sum[k] += (int64_t)counts_of(e)[r * losses + k];
+    e->group[0] = nami_group_of(sum);
     e->counted = true;
 }
 
@@ -116,7 +127,7 @@ static double number_of(const nami_exec *e, int row, int64_t i)
 static void put(nami_exec *e)
 {
     const nami_layout_samples *s = &e->share.samples;
-    for (int row = 0; e->share.losses > 0 && row < 3; row++)
+    for (int row = 0; e->share.losses > 0 && row < nami_exec_rows(e); row++)
         for (int64_t i = 0; i < nami_exec_samples(e); i++)
             e->merge[row * e->config.layout->batch + s->first +
                      i / s->micro * s->stride + i % s->micro] = number_of(e, row, i);
@@ -142,7 +153,8 @@ static void describe_merge(const nami_exec *e, int number, nami_text *out)
 
 static void merge_all(nami_exec *e)
 {
-    int count = 3 * (int)e->config.layout->batch + e->config.model->params;
+    int count =
+        nami_exec_rows(e) * (int)e->config.layout->batch + e->config.model->params;
     double start = nami_now();
     launch_squares(e);
     fetch(e);
@@ -157,17 +169,37 @@ static void merge_all(nami_exec *e)
                                       .phase = NAMI_PHASE_WAIT});
 }
 
-/* Every rank finds the same, so all fail alike. */
-static nami_status judge(const nami_exec *e)
+nami_status nami_exec_judge(const nami_exec *e, const double *row,
+                            const int64_t counted[NAMI_MODEL_LOSSES], int64_t step,
+                            nami_exec_result *out)
 {
-    const nami_exec_result *r = &e->result;
-    if (r->tokens == 0)
+    const int64_t batch = e->config.layout->batch;
+    double sum[3 * NAMI_MODEL_LOSSES] = {0};
+    for (int r = 0; r < nami_exec_rows(e); r++)
+        for (int64_t i = 0; i < batch; i++)
+            sum[r] += row[r * batch + i];
+    for (int k = 0; k < NAMI_MODEL_LOSSES; k++)
+        out->part[k] = counted[k] > 0 ? sum[3 * k] / (double)counted[k] : 0;
+    out->loss = out->part[0] + out->part[1];
+    out->tokens = counted[0];
+    out->best = (int64_t)sum[1];
+    out->five = (int64_t)sum[2];
+    out->pairs = counted[1];
+    out->right = (int64_t)sum[4];
+    if (counted[0] == 0 && counted[1] == 0)
         return nami_fail(NAMI_EINPUT, "step %lld: no target of the batch counts",
-                         (long long)e->step);
-    if (!isfinite(r->loss))
+                         (long long)step);
+    if (!isfinite(out->loss))
         return nami_fail(NAMI_ENUMERIC,
                          "step %lld: the loss is %g, not a finite number",
-                         (long long)e->step, r->loss);
+                         (long long)step, out->loss);
+    return NAMI_OK;
+}
+
+/* Every rank finds the same, so all fail alike. */
+static nami_status judge(nami_exec *e)
+{
+    NAMI_TRY(nami_exec_judge(e, e->merge, e->group[0].counted, e->step, &e->result));
     for (int i = 0; e->train && i < e->config.model->params; i++) {
         if (!isfinite(squares_of(e)[i]))
             return nami_fail(NAMI_ENUMERIC,
@@ -179,8 +211,7 @@ static nami_status judge(const nami_exec *e)
 
 void nami_exec_settle(nami_exec *e)
 {
-    double loss = 0, squares = 0, best = 0, five = 0;
-    const int64_t batch = e->config.layout->batch;
+    double squares = 0;
     if (e->train)
         nami_sums_settle(e);
     if (e->share.rolling)
@@ -188,16 +219,8 @@ void nami_exec_settle(nami_exec *e)
     if (!e->counted)
         nami_counts_wait(e);
     merge_all(e);
-    for (int64_t i = 0; i < batch; i++) {
-        loss += e->merge[i];
-        best += e->merge[batch + i];
-        five += e->merge[2 * batch + i];
-    }
     for (int i = 0; i < e->config.model->params; i++)
         squares += squares_of(e)[i];
-    e->result.loss = loss / (double)e->result.tokens;
-    e->result.best = (int64_t)best;
-    e->result.five = (int64_t)five;
     e->result.norm = sqrt(squares);
     e->clip = nami_optim_clip(e->config.optim, e->result.norm);
     e->status = judge(e);

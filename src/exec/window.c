@@ -77,8 +77,11 @@ void nami_unit_read(nami_exec *e, const nami_task *task)
          last = t->stage == nami_layout_stages(e->config.layout) - 1;
     int64_t words = own->micro * s->words, targets = own->micro * s->targets;
     int64_t token = task->data * words, target = task->data * targets;
+    int64_t side =
+        (int64_t)(t->side_at / sizeof *e->side) + task->data * own->micro * s->side;
+    int32_t *read = first ? e->host_tokens + token : e->reading;
     double start = nami_now();
-    if (!first && !last)
+    if (!first && !last && s->side == 0)
         return;
     nami_exec_wait(e, &(nami_awaited){.ready = slot_ready,
                                       .describe = describe_slot,
@@ -86,10 +89,13 @@ void nami_unit_read(nami_exec *e, const nami_task *task)
                                       .phase = NAMI_PHASE_DATA});
     must(nami_exec_read(e, e->step + task->group,
                         own->first + task->action.unit % own->units * own->stride,
-                        own->micro, first ? e->host_tokens + token : NULL,
-                        last ? e->host_targets + target : NULL));
-    for (int64_t i = 0; last && !e->train && i < targets; i++)
-        e->counted_here += e->host_targets[target + i] >= 0;
+                        own->micro, read, last ? e->host_targets + target : NULL));
+    if (last && !e->train)
+        nami_model_counted(s, e->host_targets + target, own->micro, e->counted_here);
+    if (s->side > 0) {
+        nami_side_take(e, read, own->micro, e->host_side + side);
+        to_device(e, e->side + side, e->host_side + side, own->micro * s->side);
+    }
     if (first)
         to_device(e, e->tokens + token, e->host_tokens + token, words);
     if (last)
@@ -102,16 +108,13 @@ void nami_unit_read(nami_exec *e, const nami_task *task)
 void nami_group_count(nami_exec *e, int group)
 {
     const nami_layout *l = e->config.layout;
-    nami_group *g = &e->group[group];
-    const int64_t words = l->micro * e->share.sample.targets;
+    int64_t counted[NAMI_MODEL_LOSSES] = {0};
     double start = nami_now();
-    g->tokens = 0;
     for (int64_t first = 0; first < l->batch; first += l->micro) {
         must(nami_exec_read(e, e->step + group, first, l->micro, NULL, e->tally));
-        for (int64_t i = 0; i < words; i++)
-            g->tokens += e->tally[i] >= 0;
+        nami_model_counted(&e->share.sample, e->tally, l->micro, counted);
     }
-    g->scale = g->tokens > 0 ? 1 / (double)g->tokens : 0;
+    e->group[group] = nami_group_of(counted);
     nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
 }
 
@@ -202,7 +205,7 @@ static void put(const nami_exec *e, int k, double *losses, double *squares)
     const nami_share *s = &e->share;
     const nami_layout_samples *own = &s->samples;
     const int64_t samples = own->units * own->micro, batch = e->config.layout->batch;
-    for (int row = 0; s->losses > 0 && row < 3; row++) {
+    for (int row = 0; s->losses > 0 && row < nami_exec_rows(e); row++) {
         const double *from = e->host_losses + row * nami_exec_pieces(e) + k * samples;
         double *to = losses + row * batch + own->first;
         for (int64_t i = 0; i < samples; i++)
@@ -237,14 +240,15 @@ static bool tells_tokens(const nami_exec *e)
 /* Of an update. */
 static int64_t numbers(const nami_exec *e)
 {
-    return 3 * e->config.layout->batch + e->config.model->params + 1;
+    return nami_exec_rows(e) * e->config.layout->batch + e->config.model->params +
+           e->share.sample.losses;
 }
 
 static void merge_window(nami_exec *e, int count)
 {
     const nami_layout *l = e->config.layout;
     const int params = e->config.model->params;
-    const int64_t each = numbers(e), losses = 3 * l->batch;
+    const int64_t each = numbers(e), losses = nami_exec_rows(e) * l->batch;
     nami_backend *b = e->config.backend;
     if (!b->host && e->share.losses > 0)
         nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_losses, e->losses,
@@ -255,8 +259,8 @@ static void merge_window(nami_exec *e, int count)
     for (int k = 0; k < count; k++) {
         double *at = e->merge + k * each;
         put(e, k, at, at + losses);
-        at[losses + params] =
-            tells_tokens(e) && e->group[k].tokens > 0 ? (double)e->group[k].tokens : 0;
+        for (int r = 0; tells_tokens(e) && r < e->share.sample.losses; r++)
+            at[losses + params + r] = fmax(0, (double)e->group[k].counted[r]);
     }
     e->merging = nami_comm_merge(e->config.comm, e->merge, (int)(count * each));
     nami_exec_wait(e, &(nami_awaited){.ready = merge_ready,
@@ -268,27 +272,17 @@ static void merge_window(nami_exec *e, int count)
 static nami_status judge(const nami_exec *e, int k, const double *at,
                          nami_exec_result *out)
 {
-    const nami_layout *l = e->config.layout;
     const nami_model *m = e->config.model;
     const long long step = (long long)(e->step + k);
-    const double *square = at + 3 * l->batch;
-    double row[3] = {0}, squares = 0;
-    for (int r = 0; r < 3; r++)
-        for (int64_t i = 0; i < l->batch; i++)
-            row[r] += at[r * l->batch + i];
+    const double *square = at + nami_exec_rows(e) * e->config.layout->batch;
+    int64_t counted[NAMI_MODEL_LOSSES] = {0};
+    double squares = 0;
+    for (int r = 0; r < e->share.sample.losses; r++)
+        counted[r] = (int64_t)square[m->params + r];
     for (int i = 0; i < m->params; i++)
         squares += square[i];
-    *out = (nami_exec_result){.tokens = (int64_t)square[m->params],
-                              .norm = sqrt(squares),
-                              .best = (int64_t)row[1],
-                              .five = (int64_t)row[2]};
-    out->loss = row[0] / (double)out->tokens;
-    if (out->tokens == 0)
-        return nami_fail(NAMI_EINPUT, "step %lld: no target of the batch counts", step);
-    if (!isfinite(out->loss))
-        return nami_fail(NAMI_ENUMERIC,
-                         "step %lld: the loss is %g, not a finite number", step,
-                         out->loss);
+    *out = (nami_exec_result){.norm = sqrt(squares)};
+    NAMI_TRY(nami_exec_judge(e, at, counted, step, out));
     for (int i = 0; i < m->params; i++) {
         if (!isfinite(square[i]))
             return nami_fail(NAMI_ENUMERIC,

@@ -57,7 +57,7 @@ int nami_build_norm(const nami_block_build *b, int x, const char *name)
     n->param[1] = bias;
     n->saved[0] = mean;
     n->saved[1] = rstd;
-    n->real[0] = norm_eps;
+    n->real[0] = b->model->family->norm_eps > 0 ? b->model->family->norm_eps : norm_eps;
     return n->out = out;
 }
 

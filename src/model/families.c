@@ -6,6 +6,7 @@
 #define FAMILIES(FAMILY)                                                               \
     FAMILY(gpt)                                                                        \
     FAMILY(synthetic)                                                                  \
+    FAMILY(bert)                                                                       \
     FAMILY(chain)                                                                      \
     FAMILY(mlp)                                                                        \
     FAMILY(lenet)                                                                      \

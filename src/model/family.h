@@ -17,7 +17,8 @@ typedef struct nami_block_build {
     nami_dtype act, wide;
     int64_t batch, time; /* of a token slice, where nami_graph_slices(graph) > 1 */
     int block;
-    int targets; /* value with the targets i32 [B,T], -1: the last block ends in its logits */
+    int side; /* value with the side words of samples i32 [B]; -1: there are none */
+    int targets; /* value with the targets i32 [B,.], -1: the last block ends in its logits */
 } nami_block_build;
 
 typedef struct nami_family {
@@ -28,7 +29,9 @@ typedef struct nami_family {
     const char *
         unread; /* keys of the deck that it does not read while others of its kind do, as "stem" or "heads
                            tied", and "dropout" for train.dropout; NULL: none */
-    bool causal; /* no token depends on a later one: sequences can be sliced */
+    bool masked;     /* samples are sentences with masked tokens */
+    bool causal;     /* no token depends on a later one: sequences can be sliced */
+    double norm_eps; /* of layer norms; 0: PyTorch's 1e-5 */
     /* Of image models that are lists of layers (net.h): write them down. check and blocks are NULL then. */
     void (*net)(struct nami_net *n, const nami_model_options *o);
     nami_status (*check)(const nami_model_options *o); /* NAMI_EINPUT naming the key */
@@ -49,6 +52,7 @@ extern const nami_family *const nami_families[];
 extern const char *const nami_family_names[]; /* NULL-terminated */
 
 extern const nami_family nami_family_gpt;
+extern const nami_family nami_family_bert;
 extern const nami_family nami_family_synthetic;
 extern const nami_family nami_family_alexnet, nami_family_chain,
     nami_family_densenet121;

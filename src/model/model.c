@@ -23,6 +23,8 @@ static const nami_option rows[] = {
         .help = "Width of the residual stream; a multiple of heads."),
     ROW(heads, INT, .fallback = "6", .minimum = 1, .maximum = MOST,
         .help = "Attention heads."),
+    ROW(mlp_width, INT, .fallback = "0", .maximum = MOST,
+        .help = "Width between the two layers of an MLP; 0: four times width."),
     ROW(context, INT, .fallback = "256", .minimum = 1, .maximum = MOST,
         .unit = "tokens",
         .help = "Longest sequence, and the length of a training sample."),
@@ -42,12 +44,19 @@ static const nami_option rows[] = {
     ROW(batch_norm, BOOL, .fallback = "yes",
         .help = "Family vgg: batch norm behind each convolution."),
     ROW(chain, TEXT, .fallback = "",
-        .help = "Family chain: its layers, separated by commas, with | between "
-                "blocks: conv OUT KERNEL [stride N] [pad N] [groups N] [bias yes], "
-                "norm, relu, relu6, silu, sigmoid, gelu (by erf), max KERNEL [stride "
-                "N] [pad N], "
-                "mean KERNEL, global, flatten, linear OUT, dropout; OUT may be "
-                "classes."),
+        .help =
+            "Family chain: its layers, separated by commas, with | between "
+            "blocks: conv OUT KERNEL [stride N] [pad N] [groups N] [bias yes], "
+            "norm, relu, relu6, silu, sigmoid, gelu (by erf), tanh, max KERNEL [stride "
+            "N] [pad N], "
+            "mean KERNEL, global, flatten, linear OUT, dropout; OUT may be "
+            "classes."),
+    ROW(type_vocabulary, INT, .fallback = "2", .minimum = 1, .maximum = MOST,
+        .help = "Family bert: types of tokens, which tell the sentences of a sample "
+                "apart."),
+    ROW(predictions, INT, .fallback = "0", .maximum = MOST, .unit = "tokens",
+        .help = "Family bert: masked tokens of a sample at most; 0 takes the number "
+                "from the training set, and without one 15 % of the context."),
     ROW(tied, BOOL, .fallback = "yes",
         .help = "The head uses the weights of the token embedding."),
     ROW(bias, BOOL, .fallback = "yes", .help = "Biases in linear layers and norms."),
@@ -114,13 +123,23 @@ static const struct reach {
     const char
         *family; /* the start of the names of those that read it; NULL: all of these */
 } reaches[] = {
-    {"layers", true, false, NULL},      {"width", true, false, NULL},
-    {"heads", true, false, NULL},       {"context", true, false, NULL},
-    {"vocabulary", true, false, NULL},  {"tied", true, false, NULL},
-    {"bias", true, false, NULL},        {"image_height", false, true, NULL},
-    {"image_width", false, true, NULL}, {"image_channels", false, true, NULL},
-    {"classes", false, true, NULL},     {"stem", false, true, NULL},
-    {"batch_norm", false, true, "vgg"}, {"chain", false, true, "chain"},
+    {"layers", true, false, NULL},
+    {"width", true, false, NULL},
+    {"heads", true, false, NULL},
+    {"context", true, false, NULL},
+    {"vocabulary", true, false, NULL},
+    {"tied", true, false, NULL},
+    {"bias", true, false, NULL},
+    {"mlp_width", true, false, "bert"},
+    {"type_vocabulary", true, false, "bert"},
+    {"predictions", true, false, "bert"},
+    {"image_height", false, true, NULL},
+    {"image_width", false, true, NULL},
+    {"image_channels", false, true, NULL},
+    {"classes", false, true, NULL},
+    {"stem", false, true, NULL},
+    {"batch_norm", false, true, "vgg"},
+    {"chain", false, true, "chain"},
 };
 
 static const nami_option *row_of(const char *key)
@@ -216,6 +235,8 @@ nami_status nami_model_of(const nami_family *family, const nami_model_options *o
         own.vocabulary = own.width;
     if (family->images)
         NAMI_TRY(check_images(&own));
+    if (family->masked && own.predictions == 0)
+        own.predictions = (15 * own.context + 99) / 100;
     if (own.vocabulary < 1)
         return nami_fail(NAMI_EINPUT,
                          "model.vocabulary is %lld; without a training set it "
@@ -304,6 +325,8 @@ static nami_shape input_shape(const nami_model *m, int first, int64_t batch,
                               int64_t time)
 {
     const nami_model_options *o = &m->options;
+    if (m->family->masked && first == 0)
+        return nami_shape_of(batch, nami_model_sample_of(m, time).words, 0, 0);
     if (m->family->shape)
         return m->family->shape(m, first, batch);
     return nami_shape_of(batch, time, first == 0 ? 0 : o->width, 0);
@@ -324,14 +347,27 @@ static nami_status make_graph(const nami_model *m, int first, int last, bool los
     time /= slices;
     nami_graph *g = nami_graph_new(b, act, batch, time);
     nami_graph_slice(g, slices);
-    nami_block_build build = {m,     g,    act,   act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
-                              batch, time, first, -1};
+    const nami_model_sample sample = nami_model_sample_of(m, time);
+    nami_block_build build = {.model = m,
+                              .graph = g,
+                              .act = act,
+                              .wide = act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
+                              .batch = batch,
+                              .time = time,
+                              .block = first,
+                              .side = -1,
+                              .targets = -1};
     int input = nami_graph_value(g, first == 0 ? first_type(m) : act,
                                  input_shape(m, first, batch, time));
     if (first == 0)
         nami_graph_given(g);
+    if (sample.side > 0) {
+        build.side = nami_graph_value(g, NAMI_I32, nami_shape_of(batch, 0, 0, 0));
+        nami_graph_side(g, build.side);
+    }
     if (loss && last == m->blocks)
-        build.targets = nami_graph_value(g, NAMI_I32, nami_shape_of(batch, time, 0, 0));
+        build.targets =
+            nami_graph_value(g, NAMI_I32, nami_shape_of(batch, sample.targets, 0, 0));
     int value = input;
     for (; build.block < last; build.block++) {
         nami_graph_block(g, build.block);
@@ -373,26 +409,6 @@ int64_t nami_model_boundary(const nami_model *m, int block, int64_t time)
 bool nami_model_takes_images(const nami_model_options *o)
 {
     return nami_families[o->family]->images;
-}
-
-nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time)
-{
-    const nami_model_options *o = &m->options;
-    if (!m->family->images)
-        return (nami_model_sample){.kind = NAMI_SAMPLE_TOKENS,
-                                   .time = time,
-                                   .words = time,
-                                   .targets = time,
-                                   .classes = o->vocabulary};
-    return (nami_model_sample){.kind = NAMI_SAMPLE_IMAGE,
-                               .time = 1,
-                               .height = o->image_height,
-                               .width = o->image_width,
-                               .channels = o->image_channels,
-                               .words =
-                                   o->image_height * o->image_width * o->image_channels,
-                               .targets = 1,
-                               .classes = o->classes};
 }
 
 double nami_model_block_flops(const nami_model *m, int block, int64_t time)

@@ -20,6 +20,8 @@ struct nami_net;
 typedef struct nami_model_options {
     int family; /* index into the families: gpt, synthetic */
     int64_t layers, width, heads, context, vocabulary;
+    int64_t mlp_width;                    /* 0: 4 width */
+    int64_t type_vocabulary, predictions; /* of bert; predictions 0: of the data */
     int64_t image_height, image_width,
         image_channels;     /* of image families; 0: the data's */
     int64_t classes;        /* of image families; 0: the data's */
@@ -75,8 +77,13 @@ typedef struct nami_model_sample {
     int64_t words; /* of an input: height width channels, T or 2T + 1 */
     int64_t side;  /* the last words of an input, which every stage reads: 1, L, or 0 */
     int64_t targets; /* 1, T or 2M + 1 */
+    int losses;      /* 1; 2: of masked tokens and of next sentences, which add up */
     int64_t classes; /* all classes and tokens are below it */
 } nami_model_sample;
+
+enum {
+    NAMI_MODEL_LOSSES = 2
+}; /* of a model at most; each is a mean over its own targets */
 
 typedef struct nami_model nami_model;
 
@@ -135,6 +142,18 @@ bool nami_model_takes_images(const nami_model_options *o);
 
 /* What a sample of `time` tokens (images: 1) consists of. Local. */
 nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time);
+
+/* Add the targets of `count` samples that count to those of each loss. target [count][targets]. Local. */
+void nami_model_counted(const nami_model_sample *s, const int32_t *target,
+                        int64_t count, int64_t counted[NAMI_MODEL_LOSSES]);
+
+/* A sample that does not count: padding of a batch. token [words], target [targets]; either may be NULL. Local. */
+void nami_model_blank(const nami_model_sample *s, int32_t *token, int32_t *target);
+
+/* A sample made up from `seed`, some of whose targets do not count; for profiles and tests. Outputs as of
+ * nami_model_blank. Local. */
+void nami_model_make_up(const nami_model_sample *s, uint64_t seed, int32_t *token,
+                        int32_t *target);
 
 /* What `samples` samples take of the times of a model made up, where those of others are set. Local. */
 double nami_model_time_share(const nami_model *m, int64_t samples);

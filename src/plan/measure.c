@@ -38,7 +38,8 @@ static void *take(bench *b, nami_tag tag, size_t bytes)
 static void put(bench *b, void *to, const void *from, size_t bytes)
 {
     nami_backend *backend = b->r->backend;
-    nami_backend_wait(backend, nami_backend_copy(backend, 0, to, from, bytes));
+    if (bytes > 0)
+        nami_backend_wait(backend, nami_backend_copy(backend, 0, to, from, bytes));
 }
 
 /* `count` numbers around 0, of size `scale`, as the backend keeps activations. */
@@ -62,21 +63,36 @@ static void *take_values(bench *b, int64_t count, double scale)
     return to;
 }
 
-/* `count` words below `limit`: tokens, targets; or an image's numbers when `image`. */
-static void *take_words(bench *b, int64_t count, int64_t limit, bool image)
+/* Samples made up: where to find their words, their targets, their side words. */
+typedef struct words {
+    int32_t *token, *target, *side;
+} words;
+
+static words take_words(bench *b, const nami_model_sample *s)
 {
-    int32_t *words = nami_alloc(NAMI_MEM_OTHER, (size_t)count * sizeof *words);
-    for (int64_t i = 0; i < count; i++) {
-        double x = nami_uniform(11, (uint64_t)i);
-        float pixel = (float)(2 * x - 1);
-        words[i] = (int32_t)(x * (double)limit);
-        if (image)
-            memcpy(&words[i], &pixel, sizeof pixel);
+    const int64_t n = b->r->samples;
+    const size_t size = sizeof(int32_t), tokens = (size_t)(n * s->words) * size,
+                 targets = (size_t)(n * s->targets) * size,
+                 sides = (size_t)(n * s->side) * size;
+    int32_t *token = nami_alloc(NAMI_MEM_OTHER, tokens),
+            *target = nami_alloc(NAMI_MEM_OTHER, targets),
+            *side = nami_alloc(NAMI_MEM_OTHER, sides + 1);
+    for (int64_t i = 0; i < n; i++) {
+        nami_model_make_up(s, (uint64_t)(11 + i), token + i * s->words,
+                           target + i * s->targets);
+        for (int64_t k = 0; k < s->side; k++)
+            side[i * s->side + k] = token[(i + 1) * s->words - s->side + k];
     }
-    void *to = take(b, NAMI_MEM_DATA, (size_t)count * sizeof *words);
-    put(b, to, words, (size_t)count * sizeof *words);
-    nami_free(words);
-    return to;
+    words w = {.token = take(b, NAMI_MEM_DATA, tokens),
+               .target = take(b, NAMI_MEM_DATA, targets),
+               .side = take(b, NAMI_MEM_DATA, sides)};
+    put(b, w.token, token, tokens);
+    put(b, w.target, target, targets);
+    put(b, w.side, side, sides);
+    nami_free(token);
+    nami_free(target);
+    nami_free(side);
+    return w;
 }
 
 /* The initial value of parameter `p`, and room for its gradient. */
@@ -105,22 +121,25 @@ static void take_ends(bench *b)
     int64_t time = r->model->options.context, n = r->samples;
     nami_model_sample s = nami_model_sample_of(r->model, time);
     nami_graph_call *c = &b->call;
+    const words w = take_words(b, &s);
+    c->side = w.side;
     if (b->block == 0) {
-        c->input = take_words(b, n * s.words, s.classes, s.kind == NAMI_SAMPLE_IMAGE);
+        c->input = w.token;
     } else {
         int64_t count = n * nami_model_boundary(r->model, b->block, time);
         c->input = take_values(b, count, 1);
         c->dinput = take_values(b, count, 0);
     }
     if (b->block == r->model->blocks - 1) {
-        c->targets = take_words(b, n * s.targets, s.classes, false);
+        c->targets = w.target;
         c->loss = take(b, NAMI_MEM_MESSAGE, (size_t)n * sizeof(double));
+        c->second.loss = take(b, NAMI_MEM_MESSAGE, (size_t)n * sizeof(double));
     } else {
         int64_t count = n * nami_model_boundary(r->model, b->block + 1, time);
         c->output = take_values(b, count, 0);
         c->doutput = take_values(b, count, 1e-3);
     }
-    c->scale = 1.0 / (double)(n * s.targets);
+    c->scale = c->second.scale = 1.0 / (double)(n * s.targets);
 }
 
 static nami_status make_graph(const nami_measure_request *r, int block, bool split,

@@ -118,7 +118,7 @@ nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *
 {
     int64_t all = batches_of(job);
     int64_t count = batches > 0 && batches < all ? batches : all;
-    double sum = 0;
+    double sum[NAMI_MODEL_LOSSES] = {0};
     *out = (nami_exec_result){0};
     for (int64_t i = 0; i < count; i++) {
         int64_t b = i * all / count;
@@ -128,12 +128,17 @@ nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *
             .context = &context};
         nami_exec_result one;
         NAMI_TRY(nami_exec_evaluate(job->exec, i, samples_of(job, b), &source, &one));
-        sum += one.loss * (double)one.tokens;
+        sum[0] += one.part[0] * (double)one.tokens;
+        sum[1] += one.part[1] * (double)one.pairs;
         out->tokens += one.tokens;
         out->best += one.best;
         out->five += one.five;
+        out->pairs += one.pairs;
+        out->right += one.right;
     }
-    out->loss = sum / (double)out->tokens;
+    out->part[0] = out->tokens > 0 ? sum[0] / (double)out->tokens : 0;
+    out->part[1] = out->pairs > 0 ? sum[1] / (double)out->pairs : 0;
+    out->loss = out->part[0] + out->part[1];
     if (!isfinite(out->loss))
         return nami_fail(NAMI_ENUMERIC, "the validation loss is not finite");
     return NAMI_OK;

@@ -135,7 +135,11 @@ void chain_open(chain *c, const nami_model *m, const chain_options *o)
     size_t piece = (size_t)(o->batch * c->sample.words / slices_of(c));
     for (int i = 0; i < 2; i++)
         c->piece[i] = nami_calloc(NAMI_MEM_OTHER, piece, sizeof *c->piece[i]);
-    c->part = nami_calloc(NAMI_MEM_OTHER, (size_t)o->batch, sizeof *c->part);
+    c->second =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)(o->micro * o->batch), sizeof *c->second);
+    c->side = nami_calloc(NAMI_MEM_OTHER, (size_t)o->batch, sizeof *c->side);
+    for (int i = 0; i < 2; i++)
+        c->part[i] = nami_calloc(NAMI_MEM_OTHER, (size_t)o->batch, sizeof **c->part);
     open_params(c);
     int *used = nami_calloc(NAMI_MEM_OTHER, (size_t)m->params, sizeof *used);
     for (int i = 0; i < o->stages; i++)
@@ -179,8 +183,23 @@ void chain_close(chain *c)
     nami_free(c->loss);
     nami_free(c->piece[0]);
     nami_free(c->piece[1]);
-    nami_free(c->part);
+    nami_free(c->second);
+    nami_free(c->side);
+    nami_free(c->part[0]);
+    nami_free(c->part[1]);
     nami_backend_close(c->backend);
+}
+
+static void masked_tokens(chain *c, uint64_t seed)
+{
+    const nami_model_sample *s = &c->sample;
+    int64_t samples = c->o.micro * c->o.batch, counted[NAMI_MODEL_LOSSES] = {0};
+    for (int64_t i = 0; i < samples; i++)
+        nami_model_make_up(s, seed + 1000 * (uint64_t)i, c->token + i * s->words,
+                           c->target + i * s->targets);
+    nami_model_counted(s, c->target, samples, counted);
+    c->scale = 1.0 / (double)(counted[0] ? counted[0] : 1);
+    c->second_scale = 1.0 / (double)(counted[1] ? counted[1] : 1);
 }
 
 void chain_tokens(chain *c, uint64_t seed)
@@ -200,6 +219,8 @@ void chain_tokens(chain *c, uint64_t seed)
         counted += c->target[i] >= 0;
     }
     c->scale = 1.0 / (double)(counted ? counted : 1);
+    if (c->sample.kind == NAMI_SAMPLE_MASKED)
+        masked_tokens(c, seed);
 }
 
 /* The words of slice k of micro-batch m, `all` a sample. */
@@ -220,6 +241,8 @@ static void walk(chain *c, int i, int m, int k, nami_walk_kind kind)
            out = (size_t)k * message_bytes(c, i + 1);
     const nami_graph_sizes *z = nami_graph_bytes(s->graph);
     bool last = i + 1 == c->o.stages;
+    for (int64_t b = 0; b < c->o.batch; b++)
+        c->side[b] = c->token[(samples + b + 1) * c->sample.words - 1];
     nami_graph_call call = {
         .input = i ? (const void *)(s->input[m] + in)
                    : piece_of(c, c->token, c->sample.words, m, k, c->piece[0]),
@@ -234,7 +257,10 @@ static void walk(chain *c, int i, int m, int k, nami_walk_kind kind)
         .packed = s->packed,
         .param = s->param,
         .dparam = s->dparam,
-        .loss = last && kind == NAMI_WALK_F ? c->part : NULL,
+        .side = c->sample.side > 0 ? c->side : NULL,
+        .loss = last && kind == NAMI_WALK_F ? c->part[0] : NULL,
+        .second = {.loss = last && kind == NAMI_WALK_F ? c->part[1] : NULL,
+                   .scale = c->second_scale},
         .seed = c->o.seed,
         .step = c->step,
         .first_sample = c->first_sample + samples,
@@ -246,8 +272,10 @@ static void walk(chain *c, int i, int m, int k, nami_walk_kind kind)
     nami_walk_begin(&w, s->graph, kind, &call);
     while (nami_walk_next(&w)) {
     }
-    for (int64_t b = 0; b < c->o.batch && call.loss; b++)
-        c->loss[samples + b] = (k > 0 ? c->loss[samples + b] : 0) + c->part[b];
+    for (int64_t b = 0; b < c->o.batch && call.loss; b++) {
+        c->loss[samples + b] = (k > 0 ? c->loss[samples + b] : 0) + c->part[0][b];
+        c->second[samples + b] = c->part[1][b];
+    }
     if (kind == NAMI_WALK_F &&
         !last) { /* sent away, its buffer used for something else */
         memcpy(c->stage[i + 1].input[m] + out, s->output[m] + out,
@@ -284,10 +312,12 @@ void chain_backward(chain *c)
 
 double chain_loss(const chain *c)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < c->o.micro * c->o.batch; i++)
+    double sum = 0, second = 0;
+    for (int64_t i = 0; i < c->o.micro * c->o.batch; i++) {
         sum += c->loss[i];
-    return sum * c->scale;
+        second += c->second[i];
+    }
+    return sum * c->scale + second * c->second_scale;
 }
 
 double chain_grad(const chain *c, int p, int64_t e)
@@ -301,6 +331,8 @@ double chain_grad(const chain *c, int p, int64_t e)
 void chain_assert_equal(const chain *a, const chain *b)
 {
     assert_memory_equal(a->loss, b->loss,
+                        (size_t)(a->o.micro * a->o.batch) * sizeof(double));
+    assert_memory_equal(a->second, b->second,
                         (size_t)(a->o.micro * a->o.batch) * sizeof(double));
     for (int p = 0; p < a->model->params; p++)
         for (int u = 0; u < a->model->param[p].uses; u++)

@@ -44,12 +44,13 @@ typedef struct chain {
     nami_model_sample sample;
     int32_t *token,
         *target; /* [micro * batch][words], [targets] of the sample, set by the caller */
-    double *loss; /* [micro * batch] */
+    double *loss, *second; /* [micro * batch] */
     int32_t *
         piece[2]; /* [batch * words / slices] tokens and targets of the slice at hand */
-    double *part; /* [batch] its losses */
+    int32_t *side;   /* [batch] side words of the micro-batch at hand */
+    double *part[2]; /* [batch] losses of the slice at hand */
     int64_t step, first_sample;
-    double scale;
+    double scale, second_scale;
 } chain;
 
 /* Plan, allocate, set initial values, zero the gradients. Fails the test when something does not work. */
@@ -66,7 +67,7 @@ void chain_backward(
         c); /* all micro-batches back, slices from the last on: B, or all BI and then all BW */
 void chain_zero(chain *c); /* gradients to zero */
 
-/* Sum of all losses times scale. */
+/* Sums of all losses, each times its scale. */
 double chain_loss(const chain *c);
 
 /* Element e of the gradient of parameter p, uses added. */

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* test_bert.c - BERT: published sizes; gradient by finite differences; the same bits however it is cut, split, recomputed;
+ * padding that nothing depends on. */
+#include <math.h>
+
+#include "base/rng.h"
+#include "chain.h"
+#include "model/family.h"
+#include "nami_test.h"
+
+static nami_model *make(bool tied, double dropout, int64_t width, int64_t vocabulary)
+{
+    nami_model_options o = {.layers = 2,
+                            .width = width,
+                            .heads = 3,
+                            .context = 13,
+                            .vocabulary = vocabulary,
+                            .mlp_width = 2 * width,
+                            .tied = tied,
+                            .type_vocabulary = 2,
+                            .predictions = 3};
+    nami_model *m;
+    assert_ok(nami_model_of(&nami_family_bert, &o, dropout, &m));
+    return m;
+}
+
+/* Hugging Face's BertForPreTraining of bert-base-uncased and bert-large-uncased; the encoder with pooler of
+ * all-MiniLM-L6-v2. */
+static void test_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t layers, width, heads, count, encoder;
+    } size[] = {{12, 768, 12, 110106428, 109482240},
+                {24, 1024, 16, 336226108, 335141888},
+                {6, 384, 12, 0, 22713216}};
+    for (int i = 0; i < 3; i++) {
+        nami_model_options o = {.layers = size[i].layers,
+                                .width = size[i].width,
+                                .heads = size[i].heads,
+                                .context = 512,
+                                .vocabulary = 30522,
+                                .tied = true,
+                                .type_vocabulary = 2};
+        nami_model *m;
+        assert_ok(nami_model_of(&nami_family_bert, &o, 0, &m));
+        int64_t encoder = 0;
+        for (int p = 0; p < m->params; p++)
+            encoder += strncmp(m->param[p].name, "bert.", 5) == 0
+                           ? nami_shape_count(&m->param[p].shape)
+                           : 0;
+        assert_int_equal(encoder, size[i].encoder);
+        if (size[i].count > 0)
+            assert_int_equal(nami_model_count(m), size[i].count);
+        assert_int_equal(m->blocks, 2 * size[i].layers + 2);
+        assert_int_equal(m->options.predictions, 77); /* 15 % of 512 */
+        nami_model_free(m);
+    }
+}
+
+static void test_sample(void **state)
+{
+    (void)state;
+    nami_model *m = make(true, 0, 6, 7);
+    const nami_model_sample s = nami_model_sample_of(m, 11);
+    int64_t counted[NAMI_MODEL_LOSSES] = {0};
+    int32_t token[23], target[7];
+    assert_true(s.kind == NAMI_SAMPLE_MASKED && s.words == 23 && s.targets == 7);
+    assert_true(s.time == 11 && s.masked == 3 && s.side == 1 && s.losses == 2);
+    const int32_t some[2][7] = {{4, 0, 0, 6, 0, -1, 1}, {1, 2, 3, 4, 5, 6, -1}};
+    nami_model_counted(&s, some[0], 2, counted);
+    assert_true(counted[0] == 5 && counted[1] == 1);
+    nami_model_blank(&s, token, target);
+    nami_model_counted(&s, target, 1, counted);
+    assert_true(counted[0] == 5 && counted[1] == 1 && token[22] == 1);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        nami_model_make_up(&s, seed, token, target);
+        assert_true(token[22] >= 1 && token[22] <= 11);
+        for (int k = 0; k < 3; k++)
+            assert_true(target[k] >= 0 && target[k] < token[22] && target[3 + k] < 7);
+        for (int k = 0; k < 22; k++)
+            assert_true(token[k] >= 0 && token[k] < (k < 11 ? 7 : 2));
+        assert_true(target[6] >= -1 && target[6] <= 1);
+    }
+    nami_model_free(m);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    nami_model *m;
+    nami_model_options o = {.layers = 1,
+                            .width = 8,
+                            .heads = 3,
+                            .context = 4,
+                            .vocabulary = 5,
+                            .type_vocabulary = 2};
+    assert_fails(nami_model_of(&nami_family_bert, &o, 0, &m), NAMI_EINPUT,
+                 "not a multiple of model.heads = 3");
+    o.heads = 2;
+    o.predictions = 5;
+    assert_fails(nami_model_of(&nami_family_bert, &o, 0, &m), NAMI_EINPUT,
+                 "model.predictions = 5 is more than model.context = 4");
+    o.predictions = 1;
+    assert_ok(nami_model_of(&nami_family_bert, &o, 0, &m));
+    assert_fails(nami_model_slices(m, 4, 2), NAMI_EPLAN, "need a causal model");
+    nami_model_free(m);
+}
+
+/* Larger initial values, for gradients that can be tested. */
+static void spread(chain *c)
+{
+    for (int p = 0; p < c->model->params; p++)
+        for (int64_t e = 0; e < chain_count(c, p); e++)
+            chain_set(c->wide, c->param[p], e,
+                      chain_get(c->wide, c->param[p], e) +
+                          0.3 * nami_normal(99 + (uint64_t)p, (uint64_t)e));
+    chain_pack(c);
+}
+
+/* Loss with element e of parameter p moved by h. */
+static double moved(chain *c, int p, int64_t e, double h)
+{
+    double old = chain_get(c->wide, c->param[p], e);
+    chain_set(c->wide, c->param[p], e, old + h);
+    chain_pack(c);
+    chain_forward(c);
+    chain_set(c->wide, c->param[p], e, old);
+    return chain_loss(c);
+}
+
+static void check_gradient(double dropout, uint64_t seed)
+{
+    nami_model *m = make(dropout > 0, dropout, 6, 7);
+    const int cut[] = {0, m->blocks};
+    const double h = 1e-5;
+    chain c;
+    chain_open(&c, m,
+               &(chain_options){.backend = "ref",
+                                .act = NAMI_F64,
+                                .batch = 3,
+                                .time = 7,
+                                .micro = 1,
+                                .stages = 1,
+                                .cut = cut,
+                                .seed = seed});
+    spread(&c);
+    chain_tokens(&c, seed);
+    chain_forward(&c);
+    chain_backward(&c);
+    for (int p = 0; p < m->params; p++)
+        for (int64_t e = 0; e < chain_count(&c, p); e++) {
+            double numeric = (moved(&c, p, e, h) - moved(&c, p, e, -h)) / (2 * h);
+            double exact = chain_grad(&c, p, e);
+            if (!(fabs(numeric - exact) <= 1e-8 + 1e-6 * fabs(exact)))
+                fail_msg("%s[%lld]: %.12g by differences, %.12g by the backward pass",
+                         m->param[p].name, (long long)e, numeric, exact);
+        }
+    chain_close(&c);
+    nami_model_free(m);
+}
+
+static void test_gradient(void **state)
+{
+    (void)state;
+    uint64_t seed = nami_test_seed(13);
+    check_gradient(0, seed);
+    check_gradient(0.25, seed + 1);
+}
+
+static const int whole[] = {0, 6}, everywhere[] = {0, 1, 2, 3, 4, 5, 6},
+                 some[] = {0, 2, 5, 6};
+
+/* Open one step of two micro-batches. */
+static void begin(chain *c, const nami_model *m, const char *backend, nami_dtype act,
+                  int way)
+{
+    static const struct {
+        const int *cut;
+        int stages;
+    } cuts[] = {{whole, 1}, {everywhere, 6}, {some, 3}};
+    chain_open(c, m,
+               &(chain_options){.backend = backend,
+                                .act = act,
+                                .batch = 3,
+                                .time = 11,
+                                .micro = 2,
+                                .stages = cuts[way / 4].stages,
+                                .cut = cuts[way / 4].cut,
+                                .split = way & 1,
+                                .recompute = way & 2,
+                                .seed = 42});
+    chain_tokens(c, 7);
+    c->step = 5;
+    c->first_sample = 60;
+}
+
+/* ln V + ln 2 at the start, and gradients that are not all zero. */
+static void check_sane(const chain *c)
+{
+    double norm = 0, uniform = log((double)c->model->options.vocabulary) + log(2);
+    for (int p = 0; p < c->model->params; p++)
+        for (int64_t e = 0; e < chain_count(c, p); e++)
+            norm += pow(chain_grad(c, p, e), 2);
+    assert_true(fabs(chain_loss(c) - uniform) < 0.1 * uniform);
+    assert_true(norm > 1e-4 && norm < 1e4);
+}
+
+/* Twelve ways: whole, cut at every block, cut in three; fused or split; kept or recomputed. */
+static void check_ways(const char *backend, nami_dtype act, double dropout)
+{
+    nami_model *m = make(dropout > 0, dropout, 24, 37);
+    chain first, other;
+    for (int way = 0; way < 12; way++) {
+        chain *c = way == 0 ? &first : &other;
+        begin(c, m, backend, act, way);
+        chain_forward(c);
+        chain_backward(c);
+        if (way == 0) {
+            check_sane(c);
+            continue;
+        }
+        chain_assert_equal(&first, &other);
+        chain_close(&other);
+    }
+    chain_close(&first);
+    nami_model_free(m);
+}
+
+static void test_ways(void **state)
+{
+    (void)state;
+    check_ways("ref", NAMI_F32, 0.2);
+    check_ways("cpu", NAMI_F32, 0.2);
+    check_ways("cpu", NAMI_F32, 0);
+    check_ways("cpu", NAMI_BF16, 0.2);
+}
+
+/* Other tokens and types behind a sample's length: the same bits; before it: others. */
+static void test_padding(void **state)
+{
+    (void)state;
+    nami_model *m = make(true, 0.2, 24, 37);
+    chain a, b;
+    begin(&a, m, "cpu", NAMI_F32, 8);
+    chain_forward(&a);
+    chain_backward(&a);
+    begin(&b, m, "cpu", NAMI_F32, 8);
+    for (int i = 0; i < 6; i++) {
+        int32_t *word = b.token + 23 * i;
+        for (int t = word[22]; t < 11; t++) {
+            word[t] = (word[t] + 1) % 37;
+            word[11 + t] = 1 - word[11 + t];
+        }
+    }
+    chain_forward(&b);
+    chain_backward(&b);
+    chain_assert_equal(&a, &b);
+    b.token[0] = (b.token[0] + 1) % 37;
+    chain_forward(&b);
+    assert_true(chain_loss(&a) != chain_loss(&b));
+    chain_close(&a);
+    chain_close(&b);
+    nami_model_free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts),   cmocka_unit_test(test_sample),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_gradient),
+        cmocka_unit_test(test_ways),     cmocka_unit_test(test_padding),
+    };
+    return cmocka_run_group_tests(tests, NULL, nami_test_balance);
+}
