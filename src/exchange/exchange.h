@@ -63,7 +63,8 @@ nami_status nami_exchange_read(const nami_exchange *x, const nami_exchange_array
 /* Fill data[i] [shape of parameter i] from a file whose names are PyTorch's; NULL: this rank does without it.
  *
  * Collective on c; c NULL: this process alone. Every parameter and statistic of the model must be there in its shape, and
- * nothing else but what is known to be none (masks, counters, a tied head equal to the embedding).
+ * nothing else but what is known to be none (masks, counters, a tied head equal to the embedding). A head of BERT may be
+ * missing as a whole: its data stay, and rank 0 says so.
  * Status: NAMI_EINPUT naming the array, agreed.
  */
 nami_status nami_exchange_load(nami_comm *c, const char *path, const nami_model *m,

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "exchange/names.h"
 #include "model/family.h"
@@ -127,6 +128,30 @@ static nami_status check_rows(const matching *k, int p)
     return NAMI_OK;
 }
 
+/* Whether parameter p belongs to a head of which the file has nothing. */
+static bool is_left(const matching *k, int p)
+{
+    const int head = nami_names_head(k->names, k->model->param[p].name);
+    for (int q = 0; head >= 0 && q < k->model->params; q++)
+        if (k->array[q] >= 0 &&
+            nami_names_head(k->names, k->model->param[q].name) == head)
+            return false;
+    return head >= 0;
+}
+
+static void tell_heads(const matching *k)
+{
+    for (int i = 0; k->names->heads && k->names->heads[i]; i++) {
+        bool left = false;
+        for (int p = 0; p < k->model->params && !left; p++)
+            left = nami_names_head(k->names, k->model->param[p].name) == i &&
+                   is_left(k, p);
+        if (left)
+            nami_log(NAMI_INFO, "%s has no %s: these parameters keep their values",
+                     k->path, k->names->heads[i]);
+    }
+}
+
 static nami_status match_names(matching *k)
 {
     for (int p = 0; p < k->model->params; p++)
@@ -135,7 +160,7 @@ static nami_status match_names(matching *k)
         NAMI_TRY(match_array(k, i));
     k->padded = has_no_projection(k);
     for (int p = 0; p < k->model->params; p++)
-        if (!is_pad(k, p))
+        if (!is_pad(k, p) && !is_left(k, p))
             NAMI_TRY(check_rows(k, p));
     return NAMI_OK;
 }
@@ -277,7 +302,7 @@ static nami_status check_twins(const matching *k)
 static nami_status read_all(const matching *k, float *const *data)
 {
     for (int p = 0; p < k->model->params; p++) {
-        if (!data[p])
+        if (!data[p] || is_left(k, p))
             continue;
         if (is_pad(k, p))
             nami_exchange_pad(&k->model->param[p], data[p]);
@@ -294,8 +319,10 @@ static nami_status load(matching *k, bool leads, float *const *data)
     NAMI_TRY(match_names(k));
     find_orientation(k);
     NAMI_TRY(check_shapes(k));
-    if (leads)
+    if (leads) {
+        tell_heads(k);
         NAMI_TRY(check_twins(k));
+    }
     return read_all(k, data);
 }
 

@@ -7,8 +7,9 @@
 #include "base/memory.h"
 #include "model/family.h"
 
-static const nami_names *const tables[] = {
-    &nami_names_gpt, &nami_names_cifar, &nami_names_densenet121, &nami_names_inception};
+static const nami_names *const tables[] = {&nami_names_gpt, &nami_names_bert,
+                                           &nami_names_cifar, &nami_names_densenet121,
+                                           &nami_names_inception};
 
 const nami_names *nami_names_of(const char *family)
 {
@@ -115,6 +116,16 @@ bool nami_names_padded(const nami_names *n, const char *own)
 {
     const char *const pattern[] = {n->padded, NULL};
     return matches_one(pattern, own);
+}
+
+int nami_names_head(const nami_names *n, const char *own)
+{
+    for (int i = 0; n->heads && n->heads[i]; i++) {
+        const char *const pattern[] = {n->heads[i], NULL};
+        if (matches_one(pattern, own))
+            return i;
+    }
+    return -1;
 }
 
 bool nami_names_turned(const nami_names *n, const char *own)

@@ -42,9 +42,11 @@ typedef struct nami_names {
     const char *const *none; /* patterns of arrays that are no parameters */
     const char *
         padded; /* pattern of parameters that may all be missing, see pad.c; NULL: none */
+    const char *const *
+        heads; /* patterns of groups of parameters that a file may lack, each as a whole */
 } nami_names;
 
-extern const nami_names nami_names_gpt;
+extern const nami_names nami_names_gpt, nami_names_bert;
 extern const nami_names nami_names_cifar, nami_names_densenet121;
 extern const nami_names nami_names_inception, nami_names_image;
 
@@ -56,6 +58,9 @@ bool nami_names_none(const nami_names *n, const char *name);
 
 /* Whether a parameter may be missing because skips are padded with zeros. Local. */
 bool nami_names_padded(const nami_names *n, const char *own);
+
+/* Number of the group of heads that a parameter belongs to, -1: none. Local. */
+int nami_names_head(const nami_names *n, const char *own);
 
 /* Whether a parameter can be [in,out] in some layout. Local. */
 bool nami_names_turned(const nami_names *n, const char *own);
