@@ -140,6 +140,9 @@ nami_status nami_model_check_dropout(const nami_model *m);
 /* Whether its samples are images; their size and number of classes are 0 in *o where the data is to say. Local. */
 bool nami_model_takes_images(const nami_model_options *o);
 
+/* Whether its samples are sentences with masked tokens. Local. */
+bool nami_model_takes_sentences(const nami_model_options *o);
+
 /* What a sample of `time` tokens (images: 1) consists of. Local. */
 nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time);
 

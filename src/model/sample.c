@@ -40,6 +40,11 @@ nami_model_sample nami_model_sample_of(const nami_model *m, int64_t time)
                                .classes = o->classes};
 }
 
+bool nami_model_takes_sentences(const nami_model_options *o)
+{
+    return nami_families[o->family]->masked;
+}
+
 void nami_model_counted(const nami_model_sample *s, const int32_t *target,
                         int64_t count, int64_t counted[NAMI_MODEL_LOSSES])
 {
