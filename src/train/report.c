@@ -295,6 +295,13 @@ static void compose(nami_text *t, const nami_run *run, const char *outcome,
         nami_event_number(t, "validation_top1", (double)run->valid.best / tokens);
         nami_event_number(t, "validation_top5", (double)run->valid.five / tokens);
     }
+    if (run->valid.pairs > 0) {
+        double pairs = (double)run->valid.pairs;
+        nami_event_number(t, "validation_masked_loss", run->valid.part[0]);
+        nami_event_number(t, "validation_next_loss", run->valid.part[1]);
+        nami_event_number(t, "validation_next_accuracy",
+                          (double)run->valid.right / pairs);
+    }
     if (run->best.step > 0)
         nami_event_whole(t, "best_step", run->best.step);
     nami_event_whole(t, "parameters", nami_model_count(run->job.model));

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "model/family.h"
 
 struct nami_speaker {
     nami_model *model;
@@ -81,6 +82,12 @@ static nami_status plan(nami_speaker *s)
 nami_status nami_speaker_open(const char *path, const nami_settings *settings,
                               int threads, nami_speaker **out)
 {
+    *out = NULL;
+    if (nami_model_takes_images(&settings->model) ||
+        nami_model_takes_sentences(&settings->model))
+        return nami_fail(NAMI_EINPUT,
+                         "%s: a model of family %s does not continue tokens", path,
+                         nami_family_names[settings->model.family]);
     nami_speaker *s = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *s);
     nami_status status = nami_model_new(&settings->model, 0, &s->model);
     if (status == NAMI_OK)

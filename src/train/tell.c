@@ -112,14 +112,37 @@ static bool images(const nami_run *run)
     return nami_model_takes_images(&run->settings->model);
 }
 
+static bool sentences(const nami_run *run)
+{
+    return nami_model_takes_sentences(&run->settings->model);
+}
+
+/* What the first loss is counted over. */
 static const char *unit(const nami_run *run)
 {
-    return images(run) ? "images" : "tokens";
+    return images(run) ? "images" : sentences(run) ? "masked tokens" : "tokens";
+}
+
+static double share(int64_t count, int64_t all)
+{
+    return all > 0 ? (double)count / (double)all : 0;
+}
+
+/* The two losses of sentences, and how many answers were right. */
+static void add_parts(const nami_run *run, const nami_exec_result *r, nami_text *event)
+{
+    if (!sentences(run))
+        return;
+    nami_event_number(event, "masked_loss", r->part[0]);
+    nami_event_number(event, "masked_accuracy", share(r->best, r->tokens));
+    nami_event_number(event, "next_loss", r->part[1]);
+    nami_event_number(event, "next_accuracy", share(r->right, r->pairs));
+    nami_event_whole(event, "pairs", r->pairs);
 }
 
 static double percent(int64_t count, const nami_exec_result *r)
 {
-    return 100 * (double)count / (double)r->tokens;
+    return 100 * share(count, r->tokens);
 }
 
 static void show_progress(nami_run *run, const nami_meter_step *m)
@@ -159,6 +182,7 @@ void nami_run_tell_step(nami_run *run, const nami_meter_step *m)
     nami_event_number(&event, "step_seconds", m->seconds);
     nami_event_number(&event, "tokens_per_second",
                       (double)run->last.tokens / m->seconds);
+    add_parts(run, &run->last, &event);
     nami_event_number(&event, "grad_norm", run->last.norm);
     nami_event_number(&event, "bubble", m->bubble);
     nami_event_number(&event, "matrix_peak_share", m->share);
@@ -180,6 +204,30 @@ void nami_run_tell_switch(nami_run *run, double seconds)
     finish(run, &event);
 }
 
+/* The line for people. */
+static void show_eval(const nami_run *run, const nami_exec_result *r, double seconds)
+{
+    const long long step = (long long)run->step, tokens = (long long)r->tokens;
+    if (images(run))
+        nami_log(NAMI_INFO,
+                 "step %lld  validation loss %.4f  top-1 %.2f %%  top-5 %.2f %%  (%lld "
+                 "images, %.1f s)",
+                 step, r->loss, percent(r->best, r), percent(r->five, r), tokens,
+                 seconds);
+    else if (sentences(run))
+        nami_log(NAMI_INFO,
+                 "step %lld  validation loss %.4f: masked tokens %.4f, %.1f %% of %lld "
+                 "right; next sentences %.4f, %.1f %% of %lld right  (%.1f s)",
+                 step, r->loss, r->part[0], 100 * share(r->best, r->tokens), tokens,
+                 r->part[1], 100 * share(r->right, r->pairs), (long long)r->pairs,
+                 seconds);
+    else
+        nami_log(NAMI_INFO,
+                 "step %lld  validation loss %.4f nats a token  perplexity %.2f  (%lld "
+                 "tokens, %.1f s)",
+                 step, r->loss, exp(r->loss), tokens, seconds);
+}
+
 void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds)
 {
     nami_text event = {0};
@@ -187,26 +235,16 @@ void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds
     if (!nami_run_leads(run))
         return;
     snprintf(hex, sizeof hex, "%a", r->loss);
-    if (images(run))
-        nami_log(NAMI_INFO,
-                 "step %lld  validation loss %.4f  top-1 %.2f %%  top-5 %.2f %%  (%lld "
-                 "images, %.1f s)",
-                 (long long)run->step, r->loss, percent(r->best, r),
-                 percent(r->five, r), (long long)r->tokens, seconds);
-    else
-        nami_log(NAMI_INFO,
-                 "step %lld  validation loss %.4f nats a token  perplexity %.2f  (%lld "
-                 "tokens, %.1f s)",
-                 (long long)run->step, r->loss, exp(r->loss), (long long)r->tokens,
-                 seconds);
+    show_eval(run, r, seconds);
     nami_event_begin(&event, "eval", run->step);
     nami_event_number(&event, "loss", r->loss);
     nami_event_text(&event, "loss_hex", hex);
     nami_event_whole(&event, "tokens", r->tokens);
     if (!images(run))
-        nami_event_number(&event, "perplexity", exp(r->loss));
-    nami_event_number(&event, "top1", percent(r->best, r) / 100);
-    nami_event_number(&event, "top5", percent(r->five, r) / 100);
+        nami_event_number(&event, "perplexity", exp(r->part[0]));
+    nami_event_number(&event, "top1", share(r->best, r->tokens));
+    nami_event_number(&event, "top5", share(r->five, r->tokens));
+    add_parts(run, r, &event);
     nami_event_number(&event, "eval_seconds", seconds);
     finish(run, &event);
 }
