@@ -120,8 +120,8 @@ static inline void nami_patience_reset(nami_patience *p)
     p->idle = 0;
 }
 
-/* A group that sums buffers in a fixed binary tree over its members (in rank order): bit-equal for any
- * transport. Through shared memory when all members are on one node, else by point-to-point slices. */
+/* A group that sums buffers in a fixed binary tree over its members (in rank order), to all of them or slice by slice,
+ * and collects slices: bit-equal for any transport. Through shared memory when all members are on one node, else by point-to-point slices. */
 typedef struct nami_reducer nami_reducer;
 
 /* Collective on c. `color`: equal for members of one group (-1: no group, *out = NULL); order by rank.
@@ -133,10 +133,32 @@ int nami_reducer_size(const nami_reducer *r);
 size_t nami_reducer_bytes(const nami_reducer *r); /* memory it holds on this rank */
 
 /* Start the sum of `count` elements (f32: wide = 4, f64: wide = 8) in host memory, result in place on all
- * members. Started ones complete in start order; every member starts the same sequence. Local, nonblocking. */
-void nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide);
-bool nami_reducer_poll(
-    nami_reducer *r); /* advance; true when all started sums are complete */
+ * members. What was started completes in start order; every member starts the same sequence. Returns the number that
+ * nami_reducer_done asks for. Local, nonblocking. */
+int64_t nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide);
+
+/* Elements that lie together and belong to one member, in host memory. */
+typedef struct nami_reducer_span {
+    void *data;
+    int64_t count;
+    int member;
+} nami_reducer_span;
+
+/* The same for span[spans], which is borrowed until it is complete: each member gets the sums of its own spans, those of
+ * others keep the values that they had. Counts and members are equal on all members, in the same order. A member has each
+ * element once. Local, nonblocking. */
+int64_t nami_reducer_scatter(nami_reducer *r, const nami_reducer_span *span, int spans,
+                             int wide);
+
+/* Give the values of each member's own spans to all others. As before. */
+int64_t nami_reducer_gather(nami_reducer *r, const nami_reducer_span *span, int spans,
+                            int wide);
+
+/* Advance; true when all that was started is complete. Local. */
+bool nami_reducer_poll(nami_reducer *r);
+
+/* Whether what was started with this number is complete. Local. */
+bool nami_reducer_done(const nami_reducer *r, int64_t job);
 
 /* The fixed binary tree over `leaves`: the largest power of two below the count goes left, the rest right.
  * Whether the interval [first, last) is a node of it: then a replica may sum its partials [first, last) with

@@ -12,11 +12,14 @@ bool nami_reduce_chunk(const nami_reducer *r, const nami_cursor *at, nami_chunk 
     if (at->job == r->last)
         return false;
     const nami_reduce_job *job = &r->job[at->job & (r->jobs - 1)];
-    int64_t most = (int64_t)(r->bucket / (size_t)job->wide),
+    bool whole = job->kind == NAMI_JOB_ALL;
+    int64_t most = (int64_t)((whole ? r->bucket : r->region) / (size_t)job->wide),
             left = job->count - at->from;
-    out->data = job->data + at->from * job->wide;
-    out->count = left < most ? left : most;
-    out->wide = job->wide;
+    *out = (nami_chunk){.job = *job,
+                        .data = whole ? job->data + at->from * job->wide : NULL,
+                        .from = at->from,
+                        .count = left < most ? left : most,
+                        .wide = job->wide};
     return true;
 }
 
@@ -44,6 +47,49 @@ int64_t nami_reduce_slice(const nami_reducer *r, const nami_chunk *chunk, int m,
     *from = first;
     return chunk->count - first < each ? chunk->count - first : each;
 }
+
+/* --- spans --- */
+
+/* Elements of a member in all spans. */
+static int64_t elements_of(const nami_reduce_job *job, int m)
+{
+    int64_t count = 0;
+    for (int i = 0; i < job->spans; i++)
+        count += job->span[i].member == m ? job->span[i].count : 0;
+    return count;
+}
+
+int64_t nami_reduce_region(const nami_chunk *chunk, int m)
+{
+    int64_t left = elements_of(&chunk->job, m) - chunk->from;
+    left = left > 0 ? left : 0;
+    return left < chunk->count ? left : chunk->count;
+}
+
+bool nami_reduce_part(const nami_chunk *chunk, int m, nami_reduce_run *p)
+{
+    const nami_reduce_job *job = &chunk->job;
+    int64_t first = 0; /* of the span, among the member's elements */
+    const int64_t end = chunk->from + chunk->count;
+    for (int i = 0; i < job->spans && first < end; i++) {
+        const nami_reducer_span *s = &job->span[i];
+        if (s->member != m)
+            continue;
+        int64_t from = first > chunk->from ? first : chunk->from;
+        int64_t to = first + s->count < end ? first + s->count : end;
+        if (i > p->span && from < to) {
+            *p = (nami_reduce_run){.data = (char *)s->data + (from - first) * job->wide,
+                                   .at = from - chunk->from,
+                                   .count = to - from,
+                                   .span = i};
+            return true;
+        }
+        first += s->count;
+    }
+    return false;
+}
+
+/* --- life --- */
 
 static bool on_one_node(const nami_reducer *r)
 {
@@ -91,6 +137,8 @@ nami_status nami_reducer_open(nami_comm *c, int color, size_t bucket, int force,
             .comm = c, .group = group, .bucket = bucket / 64 * 64, .jobs = FIRST_JOBS};
         MPI_Comm_size(group, &r->members);
         MPI_Comm_rank(group, &r->me);
+        r->region = r->bucket / (size_t)r->members / 64 * 64;
+        r->region = r->region > 0 ? r->region : 64;
         r->job = nami_calloc(NAMI_MEM_OTHER, FIRST_JOBS, sizeof *r->job);
         status = choose(r, force);
         *out = r;
@@ -138,15 +186,52 @@ static void grow(nami_reducer *r)
     r->jobs *= 2;
 }
 
-void nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide)
+/* --- jobs --- */
+
+static int64_t start(nami_reducer *r, nami_reduce_job job)
 {
-    NAMI_CHECK((wide == 4 || wide == 8) && count >= 0);
-    if (r->members == 1 || count == 0)
-        return;
+    NAMI_CHECK((job.wide == 4 || job.wide == 8) && job.count >= 0);
+    if (r->members == 1 || job.count == 0)
+        return r->last;
     if (r->last - r->first == r->jobs)
         grow(r);
-    r->job[r->last++ & (r->jobs - 1)] =
-        (nami_reduce_job){.data = data, .count = count, .wide = wide};
+    r->job[r->last++ & (r->jobs - 1)] = job;
+    return r->last;
+}
+
+int64_t nami_reducer_start(nami_reducer *r, void *data, int64_t count, int wide)
+{
+    return start(r,
+                 (nami_reduce_job){
+                     .kind = NAMI_JOB_ALL, .data = data, .count = count, .wide = wide});
+}
+
+static int64_t start_spans(nami_reducer *r, nami_reduce_kind kind,
+                           const nami_reducer_span *span, int spans, int wide)
+{
+    nami_reduce_job job = {.kind = kind, .span = span, .spans = spans, .wide = wide};
+    for (int m = 0; m < r->members; m++) {
+        int64_t count = elements_of(&job, m);
+        job.count = count > job.count ? count : job.count;
+    }
+    return start(r, job);
+}
+
+int64_t nami_reducer_scatter(nami_reducer *r, const nami_reducer_span *span, int spans,
+                             int wide)
+{
+    return start_spans(r, NAMI_JOB_SCATTER, span, spans, wide);
+}
+
+int64_t nami_reducer_gather(nami_reducer *r, const nami_reducer_span *span, int spans,
+                            int wide)
+{
+    return start_spans(r, NAMI_JOB_GATHER, span, spans, wide);
+}
+
+bool nami_reducer_done(const nami_reducer *r, int64_t job)
+{
+    return r->first >= job;
 }
 
 bool nami_reducer_poll(nami_reducer *r)

@@ -6,6 +6,7 @@
  *   reduces  adds its slice of all members' buffers, once all have staged; the result goes into its own buffer;
  *   copies   takes the other slices, once all have reduced.
  * Only member m reads slice m of the staged values, so the result can replace them.
+ * A scatter has no copying and a gather no reducing; the counter goes on without waiting.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -22,8 +23,9 @@ typedef struct board {
 
 typedef struct window {
     MPI_Win native;
-    board **board; /* [members] */
-    char **buffer; /* [members] two buffers of `bucket` bytes, one after the other */
+    board **board;     /* [members] */
+    char **buffer;     /* [members] two buffers of `each` bytes, one after the other */
+    size_t each;       /* bytes: of a chunk, and of all regions of one */
     const void **leaf; /* [members] */
     nami_cursor stage, reduce, copy;
 } window;
@@ -50,7 +52,19 @@ static bool all_have(const nami_reducer *r, int which, int64_t chunks)
 static char *buffer_of(const nami_reducer *r, int m, int64_t chunk)
 {
     const window *w = r->own;
-    return w->buffer[m] + (chunk & 1 ? r->bucket : 0);
+    return w->buffer[m] + (chunk & 1 ? w->each : 0);
+}
+
+/* Copy region m of a chunk of spans into a staging buffer, or from there to its place. */
+static void move_region(const nami_reducer *r, const nami_chunk *chunk, int m,
+                        char *buffer, bool staging)
+{
+    nami_reduce_run p = {.span = -1};
+    while (nami_reduce_part(chunk, m, &p)) {
+        char *at = buffer + (size_t)m * r->region + p.at * chunk->wide;
+        size_t bytes = (size_t)p.count * (size_t)chunk->wide;
+        memcpy(staging ? at : p.data, staging ? p.data : at, bytes);
+    }
 }
 
 static bool stage(nami_reducer *r)
@@ -60,48 +74,93 @@ static bool stage(nami_reducer *r)
     int64_t b = w->stage.chunk;
     if (!nami_reduce_chunk(r, &w->stage, &chunk) || !all_have(r, COPIED, b - 1))
         return false;
-    memcpy(buffer_of(r, r->me, b), chunk.data,
-           (size_t)chunk.count * (size_t)chunk.wide);
+    char *buffer = buffer_of(r, r->me, b);
+    if (chunk.job.kind == NAMI_JOB_ALL)
+        memcpy(buffer, chunk.data, (size_t)chunk.count * (size_t)chunk.wide);
+    else if (chunk.job.kind == NAMI_JOB_GATHER)
+        move_region(r, &chunk, r->me, buffer, true);
+    else
+        for (int m = 0; m < r->members; m++)
+            move_region(r, &chunk, m, buffer, true);
     nami_reduce_next(r, &w->stage);
     atomic_store_explicit(&w->board[r->me]->staged, b + 1, memory_order_release);
     return true;
+}
+
+/* The sum of this member's slice, to its place and into the own buffer. */
+static void sum_slice(nami_reducer *r, const nami_chunk *chunk, int64_t b)
+{
+    window *w = r->own;
+    int64_t from, count = nami_reduce_slice(r, chunk, r->me, &from);
+    size_t at = (size_t)from * (size_t)chunk->wide;
+    for (int m = 0; m < r->members; m++)
+        w->leaf[m] = buffer_of(r, m, b) + at;
+    nami_tree_sum(w->leaf, r->members, chunk->data + at, count, chunk->wide);
+    memcpy(buffer_of(r, r->me, b) + at, chunk->data + at,
+           (size_t)count * (size_t)chunk->wide);
+}
+
+/* The sum of this member's region, to its place. */
+static void sum_region(nami_reducer *r, const nami_chunk *chunk, int64_t b)
+{
+    window *w = r->own;
+    nami_reduce_run p = {.span = -1};
+    while (nami_reduce_part(chunk, r->me, &p)) {
+        size_t at = (size_t)r->me * r->region + (size_t)(p.at * chunk->wide);
+        for (int m = 0; m < r->members; m++)
+            w->leaf[m] = buffer_of(r, m, b) + at;
+        nami_tree_sum(w->leaf, r->members, p.data, p.count, chunk->wide);
+    }
 }
 
 static bool reduce(nami_reducer *r)
 {
     window *w = r->own;
     nami_chunk chunk;
-    int64_t b = w->reduce.chunk, from;
-    if (b == w->stage.chunk || !all_have(r, STAGED, b + 1))
+    int64_t b = w->reduce.chunk;
+    if (b == w->stage.chunk)
         return false;
     nami_reduce_chunk(r, &w->reduce, &chunk);
-    int64_t count = nami_reduce_slice(r, &chunk, r->me, &from);
-    size_t at = (size_t)from * (size_t)chunk.wide;
-    for (int m = 0; m < r->members; m++)
-        w->leaf[m] = buffer_of(r, m, b) + at;
-    nami_tree_sum(w->leaf, r->members, chunk.data + at, count, chunk.wide);
-    memcpy(buffer_of(r, r->me, b) + at, chunk.data + at,
-           (size_t)count * (size_t)chunk.wide);
+    if (chunk.job.kind != NAMI_JOB_GATHER && !all_have(r, STAGED, b + 1))
+        return false;
+    if (chunk.job.kind == NAMI_JOB_ALL)
+        sum_slice(r, &chunk, b);
+    else if (chunk.job.kind == NAMI_JOB_SCATTER)
+        sum_region(r, &chunk, b);
     nami_reduce_next(r, &w->reduce);
     atomic_store_explicit(&w->board[r->me]->reduced, b + 1, memory_order_release);
     return true;
 }
 
+/* The slices of the others, from their buffers. */
+static void copy_slices(const nami_reducer *r, const nami_chunk *chunk, int64_t b)
+{
+    for (int m = 0; m < r->members; m++) {
+        int64_t from, count = nami_reduce_slice(r, chunk, m, &from);
+        size_t at = (size_t)from * (size_t)chunk->wide;
+        if (m != r->me)
+            memcpy(chunk->data + at, buffer_of(r, m, b) + at,
+                   (size_t)count * (size_t)chunk->wide);
+    }
+}
+
 static bool copy(nami_reducer *r)
 {
+    static const int before[] = {[NAMI_JOB_ALL] = REDUCED, [NAMI_JOB_GATHER] = STAGED};
     window *w = r->own;
     nami_chunk chunk;
-    int64_t b = w->copy.chunk, from;
-    if (b == w->reduce.chunk || !all_have(r, REDUCED, b + 1))
+    int64_t b = w->copy.chunk;
+    if (b == w->reduce.chunk)
         return false;
     nami_reduce_chunk(r, &w->copy, &chunk);
-    for (int m = 0; m < r->members; m++) {
-        int64_t count = nami_reduce_slice(r, &chunk, m, &from);
-        size_t at = (size_t)from * (size_t)chunk.wide;
+    nami_reduce_kind kind = chunk.job.kind;
+    if (kind != NAMI_JOB_SCATTER && !all_have(r, before[kind], b + 1))
+        return false;
+    if (kind == NAMI_JOB_ALL)
+        copy_slices(r, &chunk, b);
+    for (int m = 0; kind == NAMI_JOB_GATHER && m < r->members; m++)
         if (m != r->me)
-            memcpy(chunk.data + at, buffer_of(r, m, b) + at,
-                   (size_t)count * (size_t)chunk.wide);
-    }
+            move_region(r, &chunk, m, buffer_of(r, m, b), false);
     r->first += nami_reduce_next(r, &w->copy);
     atomic_store_explicit(&w->board[r->me]->copied, b + 1, memory_order_release);
     return true;
@@ -164,12 +223,15 @@ static void find_parts(nami_reducer *r, window *w)
 
 bool nami_reduce_by_memory(nami_reducer *r)
 {
-    r->bytes = 64 + sizeof(board) + 2 * r->bucket;
+    size_t regions = r->region * (size_t)r->members;
+    size_t each = regions > r->bucket ? regions : r->bucket;
+    r->bytes = 64 + sizeof(board) + 2 * each;
     MPI_Win native = allocate(r);
     if (native == MPI_WIN_NULL)
         return false;
     window *w = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *w);
     w->native = native;
+    w->each = each;
     w->board = nami_calloc(NAMI_MEM_OTHER, (size_t)r->members, sizeof *w->board);
     w->buffer = nami_calloc(NAMI_MEM_OTHER, (size_t)r->members, sizeof *w->buffer);
     w->leaf = nami_calloc(NAMI_MEM_OTHER, (size_t)r->members, sizeof *w->leaf);

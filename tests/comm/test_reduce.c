@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* test_reduce.c - sums over groups: bit-equal on both transports to the tree written down by hand. */
+/* test_reduce.c - sums over groups, whole or in spans, and spans collected: bit-equal on both transports to the tree
+ * written down by hand. */
 #include "comm/mpi_test.h"
 
 #include "base/rng.h"
@@ -42,9 +43,10 @@ static double tree(int members, const double *x, bool wide)
     return sum;
 }
 
-static void check_job(const void *data, int k, int64_t count, int wide, int members)
+static void check_job(const void *data, int k, int64_t first, int64_t count, int wide,
+                      int members)
 {
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = first; i < first + count; i++) {
         double x[64];
         for (int m = 0; m < members; m++)
             x[m] = wide == 8 ? value(k, m, i) : (double)(float)value(k, m, i);
@@ -53,8 +55,8 @@ static void check_job(const void *data, int k, int64_t count, int wide, int memb
         if (memcmp((const char *)data + i * wide,
                    wide == 4 ? (const void *)&narrow : (const void *)&sum,
                    (size_t)wide) != 0)
-            fail_msg("job %d (%d members, f%d): element %ld of %ld differs", k, members,
-                     8 * wide, (long)i, (long)count);
+            fail_msg("job %d (%d members, f%d): element %ld differs", k, members,
+                     8 * wide, (long)i);
     }
 }
 
@@ -69,13 +71,72 @@ static void fill_job(void *data, int k, int64_t count, int wide, int me)
     }
 }
 
-/* Many sums started at once and while others run, of sizes around the bucket's. */
+/* Sums to all, sums of spans, and spans collected. */
+typedef enum kind { ALL, SCATTER, GATHER, KINDS } kind;
+
+enum { SPANS = 12 };
+
+/* Cut job k into spans of random members and lengths, the last to the end: some empty, some members without any. */
+static void cut_job(char *data, int k, int64_t count, int wide, int members,
+                    nami_reducer_span *span)
+{
+    int64_t at = 0;
+    for (int i = 0; i < SPANS; i++) {
+        uint64_t word = nami_mix((uint64_t)k, (uint64_t)i);
+        int64_t most = i == SPANS - 1 ? count - at : (count - at) / 3;
+        span[i] = (nami_reducer_span){
+            .data = data + at * wide,
+            .count = i == SPANS - 1 ? most : (int64_t)(word % 97) * most / 96,
+            .member = (int)(word / 97 % (uint64_t)members)};
+        at += span[i].count;
+    }
+}
+
+static int64_t start_job(nami_reducer *r, kind is, void *data, int64_t count, int wide,
+                         const nami_reducer_span *span)
+{
+    if (is == ALL)
+        return nami_reducer_start(r, data, count, wide);
+    return is == SCATTER ? nami_reducer_scatter(r, span, SPANS, wide)
+                         : nami_reducer_gather(r, span, SPANS, wide);
+}
+
+/* Elements `first` on of job k are what member m began with. */
+static void check_values(const char *data, int k, int64_t first, int64_t count,
+                         int wide, int m)
+{
+    for (int64_t i = first; i < first + count; i++) {
+        const double want = value(k, m, i);
+        const float narrow = (float)want;
+        if (memcmp(data + i * wide,
+                   wide == 4 ? (const void *)&narrow : (const void *)&want,
+                   (size_t)wide) != 0)
+            fail_msg("job %d: element %ld is not that of member %d", k, (long)i, m);
+    }
+}
+
+static void check_spans(kind is, const char *data, int k, int wide, int members, int me,
+                        const nami_reducer_span *span)
+{
+    for (int i = 0; i < SPANS; i++) {
+        int64_t first = ((char *)span[i].data - data) / wide;
+        if (is == GATHER || span[i].member != me || members == 1)
+            check_values(data, k, first, span[i].count, wide,
+                         is == GATHER ? span[i].member : me);
+        else
+            check_job(data, k, first, span[i].count, wide, members);
+    }
+}
+
+/* Many jobs started at once and while others run, of sizes around the bucket's. */
 static void run_jobs(nami_reducer *r, int me, size_t bucket)
 {
     enum { JOBS = 40 };
     static const int64_t edge[] = {0, 1, 15, 16, 17, 0, 1, -1, 100};
+    const int members = nami_reducer_size(r);
     char *data[JOBS];
-    int64_t count[JOBS];
+    int64_t count[JOBS], number = 0;
+    nami_reducer_span span[JOBS][SPANS];
     nami_patience patience = {0};
     for (int k = 0; k < JOBS; k++) {
         int wide = k % 3 ? 4 : 8;
@@ -84,16 +145,23 @@ static void run_jobs(nami_reducer *r, int me, size_t bucket)
                        : (int64_t)(bucket / (size_t)wide) * (1 + k % 4) + edge[k % 9];
         data[k] = nami_alloc(NAMI_MEM_OTHER, (size_t)count[k] * (size_t)wide);
         fill_job(data[k], k, count[k], wide, me);
-        nami_reducer_start(r, data[k], count[k], wide);
+        cut_job(data[k], k, count[k], wide, members, span[k]);
+        number = start_job(r, k / 3 % KINDS, data[k], count[k], wide, span[k]);
         if (k % 5 == rank % 5)
             nami_reducer_poll(r);
     }
-    while (!nami_reducer_poll(r)) {
+    while (!nami_reducer_done(r, number)) {
+        nami_reducer_poll(r);
         nami_comm_progress(world);
         nami_patience_wait(world, &patience);
     }
+    assert_true(nami_reducer_poll(r));
     for (int k = 0; k < JOBS; k++) {
-        check_job(data[k], k, count[k], k % 3 ? 4 : 8, nami_reducer_size(r));
+        int wide = k % 3 ? 4 : 8;
+        if (k / 3 % KINDS == ALL)
+            check_job(data[k], k, 0, count[k], wide, members);
+        else
+            check_spans(k / 3 % KINDS, data[k], k, wide, members, me, span[k]);
         nami_free(data[k]);
     }
 }
