@@ -29,110 +29,6 @@ int nami_share_levels(int leaves)
     return most;
 }
 
-/* --- what all positions have in common --- */
-
-static nami_status stage_graph(const nami_blueprint *p, int stage, int64_t micro,
-                               nami_graph **out)
-{
-    const nami_layout *l = p->layout;
-    return nami_model_graph_sliced(p->model, l->cut[stage], l->cut[stage + 1],
-                                   p->backend, l->act, micro, l->time,
-                                   nami_layout_slices(l), out);
-}
-
-/* Note the uses of all stages. */
-static nami_status find_uses(nami_blueprint *p)
-{
-    const nami_place *place = &p->layout->train.place;
-    for (int s = 0; s < place->stages; s++) {
-        nami_graph *g = NULL;
-        NAMI_TRY(stage_graph(p, s, p->layout->micro, &g));
-        int n = nami_graph_uses(g);
-        p->use =
-            nami_realloc(NAMI_MEM_OTHER, p->use,
-                         (size_t)(p->uses + n * place->copies + 1) * sizeof *p->use);
-        for (int i = 0; i < n * place->copies; i++) {
-            int u = i / place->copies, copy = i % place->copies;
-            p->use[p->uses++] =
-                (nami_share_use){.param = nami_graph_use_param(g, u),
-                                 .stage = s,
-                                 .copy = copy,
-                                 .position = nami_place_of(place, copy, s),
-                                 .number = u};
-        }
-        nami_graph_free(g);
-    }
-    return NAMI_OK;
-}
-
-/* What would need all stages before an update. */
-static nami_status check_rolling(const nami_blueprint *p)
-{
-    const nami_recipe *r = &p->layout->recipe;
-    const char *weights = nami_weights_name(r->weights);
-    if (nami_recipe_flushes(r))
-        return NAMI_OK;
-    if (p->optim->clip > 0 && p->optim->clip_scope == NAMI_CLIP_ALL)
-        return nami_fail(NAMI_EPLAN,
-                         "train.clip = %g needs the norm of all stages before any "
-                         "update, and weights = %s does not wait for them: use "
-                         "train.clip_scope = stage, or train.clip = 0",
-                         p->optim->clip, weights);
-    for (int i = 0; i < p->uses; i++) {
-        for (int j = 0; j < i; j++) {
-            const nami_share_use *a = &p->use[j], *b = &p->use[i];
-            if (a->param == b->param && a->stage != b->stage)
-                return nami_fail(NAMI_EPLAN,
-                                 "stages %d and %d share %s, and with weights = %s "
-                                 "they would update it at different times: use "
-                                 "model.tied = no, or cut the model elsewhere",
-                                 a->stage, b->stage, p->model->param[a->param].name,
-                                 weights);
-        }
-    }
-    return NAMI_OK;
-}
-
-/* MPI counts what is merged of a step or window in an int. */
-static nami_status check_numbers(const nami_blueprint *p)
-{
-    const nami_layout *l = p->layout;
-    const int64_t each = 3 * l->batch + p->model->params + 1;
-    if (each <= INT32_MAX / l->window)
-        return NAMI_OK;
-    return nami_fail(NAMI_EPLAN,
-                     "losses and gradient norms of %d steps of train.batch = %lld "
-                     "samples are %.3g numbers; at most %d can be merged at once%s",
-                     l->window, (long long)l->batch, (double)each * l->window,
-                     INT32_MAX, l->window > 1 ? ": use a smaller pipeline.window" : "");
-}
-
-nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
-                                const nami_optim_options *o, nami_backend *b,
-                                nami_blueprint *out)
-{
-    *out = (nami_blueprint){.layout = l, .model = m, .optim = o, .backend = b};
-    size_t positions = (size_t)l->train.place.positions;
-    out->train = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *out->train);
-    out->evaluate = nami_calloc(NAMI_MEM_OTHER, positions, sizeof *out->evaluate);
-    NAMI_TRY(nami_routes_make(&l->train, out->train));
-    NAMI_TRY(nami_routes_make(&l->evaluate, out->evaluate));
-    NAMI_TRY(find_uses(out));
-    NAMI_TRY(check_numbers(out));
-    return check_rolling(out);
-}
-
-void nami_blueprint_free(nami_blueprint *p)
-{
-    int positions = p->layout->train.place.positions;
-    nami_routes_free(p->train, positions);
-    nami_routes_free(p->evaluate, positions);
-    nami_free(p->train);
-    nami_free(p->evaluate);
-    nami_free(p->use);
-    *p = (nami_blueprint){0};
-}
-
 /* --- parameters of a position --- */
 
 static nami_share_param *param_find(nami_share *s, int param)
@@ -197,96 +93,6 @@ static void stage_uses(nami_share *s, int local)
     place_weights(s, local, first);
 }
 
-/* --- sums that positions exchange --- */
-
-/* The stage here that makes the sum of `use`, or -1. */
-static int maker_of(const nami_share *s, const nami_share_use *use)
-{
-    for (int i = 0; use->position == s->position && i < s->stages; i++) {
-        if (s->stage[i].stage == use->stage && s->stage[i].copy == use->copy)
-            return i;
-    }
-    return -1;
-}
-
-/* All sums of a parameter: those made here lie where they grow, the others arrive in the exchange buffer. */
-static nami_status param_terms(nami_share *s, nami_share_param *h)
-{
-    const nami_blueprint *p = s->blueprint;
-    const int copies = p->layout->train.place.copies;
-    int uses = 0;
-    for (int u = 0; u < p->uses; u++)
-        uses += p->use[u].param == h->param;
-    if (uses > 2 * copies)
-        return nami_fail(NAMI_EPLAN, "parameter %s is used %d times; two are supported",
-                         p->model->param[h->param].name, uses / copies);
-    for (int u = 0; u < p->uses; u++) {
-        const nami_share_use *use = &p->use[u];
-        if (use->param != h->param)
-            continue;
-        nami_share_term *t = &h->term[h->terms++];
-        *t = (nami_share_term){.use = u, .local = maker_of(s, use)};
-        if (t->local >= 0) {
-            t->at = s->stage[t->local].sum[use->number];
-        } else {
-            t->at = s->exchange;
-            s->exchange += nami_share_round((size_t)h->count * s->wide);
-        }
-    }
-    h->owner = h->term[0].local >= 0;
-    return NAMI_OK;
-}
-
-static void move_add(nami_share *s, int param, int term, int peer)
-{
-    const nami_blueprint *p = s->blueprint;
-    const nami_share_term *t = &s->param[param].term[term];
-    s->move =
-        nami_realloc(NAMI_MEM_OTHER, s->move, (size_t)(s->moves + 1) * sizeof *s->move);
-    s->move[s->moves++] = (nami_share_move){
-        .param = param,
-        .term = term,
-        .peer = peer,
-        .tag = (int)nami_schedule_keys(&p->layout->train) + t->use,
-        .sends = t->local >= 0,
-    };
-}
-
-/* A sum that position `peer` waits for: its replicas take turns in asking those of this position. */
-static void moves_to(nami_share *s, int param, int term, int peer)
-{
-    const nami_layout *l = s->blueprint->layout;
-    int own = nami_layout_replicas(l, s->position);
-    for (int r = s->replica; r < nami_layout_replicas(l, peer); r += own)
-        move_add(s, param, term, nami_layout_rank(l, peer, r));
-}
-
-static void move_from(nami_share *s, int param, int term, int peer)
-{
-    const nami_layout *l = s->blueprint->layout;
-    int r = s->replica % nami_layout_replicas(l, peer);
-    move_add(s, param, term, nami_layout_rank(l, peer, r));
-}
-
-/* Each sum made here goes once to every other position that holds the parameter; each of theirs comes here. */
-static void param_moves(nami_share *s, int param)
-{
-    const nami_share_param *h = &s->param[param];
-    const nami_share_use *use = s->blueprint->use;
-    for (int t = 0; t < h->terms; t++) {
-        if (h->term[t].local < 0)
-            move_from(s, param, t, use[h->term[t].use].position);
-        for (int o = 0; h->term[t].local >= 0 && o < h->terms; o++) {
-            int peer = use[h->term[o].use].position;
-            bool known = h->term[o].local >= 0;
-            for (int i = 0; i < o; i++)
-                known = known || use[h->term[i].use].position == peer;
-            if (!known)
-                moves_to(s, param, t, peer);
-        }
-    }
-}
-
 /* --- memory of a position --- */
 
 static size_t larger(size_t a, size_t b)
@@ -301,8 +107,8 @@ static nami_status stage_plan(nami_share *s, int local)
     nami_share_stage *t = &s->stage[local];
     t->stage = s->train->stage[local];
     t->copy = s->train->copy[local];
-    NAMI_TRY(stage_graph(p, t->stage, s->samples.micro, &t->train));
-    NAMI_TRY(stage_graph(p, t->stage, s->samples.micro, &t->evaluate));
+    NAMI_TRY(nami_blueprint_graph(p, t->stage, s->samples.micro, &t->train));
+    NAMI_TRY(nami_blueprint_graph(p, t->stage, s->samples.micro, &t->evaluate));
     NAMI_TRY(
         nami_graph_plan(t->train, true, s->train->split[local], p->layout->recompute));
     NAMI_TRY(nami_graph_plan(t->evaluate, false, false, false));
@@ -470,10 +276,7 @@ nami_status nami_share_make(const nami_blueprint *p, int position, int replica,
         NAMI_TRY(stage_plan(out, i));
         stage_uses(out, i);
     }
-    for (int i = 0; i < out->params; i++) {
-        NAMI_TRY(param_terms(out, &out->param[i]));
-        param_moves(out, i);
-    }
+    NAMI_TRY(nami_share_exchange(out));
     outer_memory(out);
     count_bytes(out);
     return NAMI_OK;

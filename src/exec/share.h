@@ -152,10 +152,17 @@ nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
                                 nami_blueprint *out);
 void nami_blueprint_free(nami_blueprint *p);
 
+/* The graph of a stage for `micro` samples, not planned. Local; freed with nami_graph_free. Status: NAMI_EENV. */
+nami_status nami_blueprint_graph(const nami_blueprint *p, int stage, int64_t micro,
+                                 nami_graph **out);
+
 /* The share of a replica of `position`; borrows the blueprint. Local. Freed with nami_share_free, also after a failure. */
 nami_status nami_share_make(const nami_blueprint *p, int position, int replica,
                             nami_share *out);
 void nami_share_free(nami_share *s);
+
+/* Find the terms of every parameter of a share whose stages are there, and the moves. Local. Status: NAMI_EPLAN. */
+nami_status nami_share_exchange(nami_share *s);
 
 /* Partial sums that one stage makes in a step: with several copies of the model each adds its own micro-batches
  * to one sum. Local. */
