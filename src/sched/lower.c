@@ -10,6 +10,7 @@
  *   send meets a receive that its owner reaches without waiting for this send;
  * - a REDUCE starts the sum of the stage's gradients, directly after the last action that adds to them;
  * - the UPDATEs of all stages of the position end the list; each waits for the REDUCE of its stage;
+ * - where replicas update slices, REDUCE is REDUCE_SCATTER, and behind each UPDATE a GATHER starts to collect the slices;
  * - without a flush REDUCE k and its UPDATE k follow the last gradient of update k at once (its SEND_B goes first), and
  *   version.c gives each action the slot of the weights that it reads or makes.
  */
@@ -85,17 +86,26 @@ static void find_last_gradients(const lowering *w)
 }
 
 /* One action of `kind` for each stage of the position, in every copy; only those without a gradient of their
- * own when `idle`: a copy that ran no micro-batch takes part in the sum and is updated, too. */
+ * own when `idle`: a copy that ran no micro-batch takes part in the sum and is updated, too. Slices are collected behind
+ * their update. */
 static void add_to_stages(const lowering *w, nami_kind kind, bool idle)
 {
     const nami_place *p = &w->in->place;
     for (int c = 0; c < p->copies; c++) {
         for (int s = 0; s < p->stages; s++) {
-            if (nami_place_of(p, c, s) == w->position &&
-                (!idle || *last_of(w, c, s, 0) < 0))
-                nami_list_add(w->out, nami_action_in(kind, c, s, -1));
+            if (nami_place_of(p, c, s) != w->position ||
+                (idle && *last_of(w, c, s, 0) >= 0))
+                continue;
+            nami_list_add(w->out, nami_action_in(kind, c, s, -1));
+            if (kind == NAMI_UPDATE && w->in->recipe.zero)
+                nami_list_add(w->out, nami_action_in(NAMI_GATHER, c, s, -1));
         }
     }
+}
+
+static nami_kind sum_kind(const lowering *w)
+{
+    return w->in->recipe.zero ? NAMI_REDUCE_SCATTER : NAMI_REDUCE;
 }
 
 /* Behind action `i`: what it made is sent, and its stage's sum begins after its last gradient; without a flush the
@@ -109,7 +119,7 @@ static void follow(const lowering *w, int64_t i, bool communicate, bool updates)
         return;
     bool flush = w->in->recipe.weights == NAMI_WEIGHTS_FLUSH;
     int update = flush ? -1 : a.unit / nami_recipe_group(&w->in->recipe);
-    nami_list_add(w->out, nami_action_in(NAMI_REDUCE, a.copy, a.stage, update));
+    nami_list_add(w->out, nami_action_in(sum_kind(w), a.copy, a.stage, update));
     if (!flush)
         nami_list_add(w->out, nami_action_in(NAMI_UPDATE, a.copy, a.stage, update));
 }
@@ -133,7 +143,7 @@ static void lower_position(lowering *w, int64_t ahead, bool updates)
             follow(w, i, communicate, updates);
     }
     if (updates && w->in->recipe.weights == NAMI_WEIGHTS_FLUSH) {
-        add_to_stages(w, NAMI_REDUCE, true);
+        add_to_stages(w, sum_kind(w), true);
         add_to_stages(w, NAMI_UPDATE, false);
     }
 }

@@ -51,6 +51,7 @@ typedef struct nami_recipe {
     int slices;     /* K token slices, 1 unless the order says so */
     int replicas;   /* D ranks of every position; 0: 1 */
     bool recompute; /* block-level recomputation inside B; costs one more forward */
+    bool zero;      /* replicas update slices: REDUCE_SCATTER and GATHER, not REDUCE */
     /* Lists are borrowed; empty: what is said behind the colon. */
     nami_ints stage_replicas;  /* [positions] R of each: replicas */
     nami_ints depth;           /* [stages] units ahead, order 1f1b: S-1-s */

@@ -41,11 +41,10 @@ double nami_sim_duration(const nami_sim *m, nami_action a)
     case NAMI_REDUCE:
     case NAMI_REDUCE_SCATTER:
     case NAMI_GATHER: /* a rank alone, where ranks were given, has nothing to sum */
-        return m->s->recipe.stage_replicas.count > 0 &&
-                       m->s->place.replicas[nami_place_of(&m->s->place, a.copy,
-                                                          a.stage)] == 1
-                   ? 0.0
-                   : c->reduce * stage;
+        if (m->s->recipe.stage_replicas.count > 0 &&
+            m->s->place.replicas[nami_place_of(&m->s->place, a.copy, a.stage)] == 1)
+            return 0.0;
+        return c->reduce * stage * (a.kind == NAMI_REDUCE ? 1.0 : 0.5);
     default:
         return 0.0;
     }
