@@ -69,7 +69,7 @@ static nami_status check_rolling(const nami_blueprint *p)
 static nami_status check_numbers(const nami_blueprint *p)
 {
     const nami_layout *l = p->layout;
-    const int64_t each = 3 * l->batch + p->model->params + 1;
+    const int64_t each = 3 * l->batch + p->square[p->model->params] + 1;
     if (each <= INT32_MAX / l->window)
         return NAMI_OK;
     return nami_fail(NAMI_EPLAN,
@@ -90,6 +90,7 @@ nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
     NAMI_TRY(nami_routes_make(&l->train, out->train));
     NAMI_TRY(nami_routes_make(&l->evaluate, out->evaluate));
     NAMI_TRY(find_uses(out));
+    nami_slices_make(out);
     NAMI_TRY(check_numbers(out));
     return check_rolling(out);
 }
@@ -102,5 +103,6 @@ void nami_blueprint_free(nami_blueprint *p)
     nami_free(p->train);
     nami_free(p->evaluate);
     nami_free(p->use);
+    nami_slices_free(p);
     *p = (nami_blueprint){0};
 }

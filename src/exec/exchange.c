@@ -13,6 +13,18 @@ static int maker_of(const nami_share *s, const nami_share_use *use)
     return -1;
 }
 
+/* Elements of the largest slice: all replicas of a position need the same memory. */
+static int64_t largest_slice(const nami_share *s, const nami_share_param *h)
+{
+    const nami_blueprint *p = s->blueprint;
+    int64_t most = 0;
+    for (int r = 0; r < nami_layout_replicas(p->layout, s->position); r++) {
+        const nami_slice slice = nami_slice_of(p, s->position, r, h->param);
+        most = slice.count > most ? slice.count : most;
+    }
+    return most;
+}
+
 /* All sums of a parameter: those made here lie where they grow, the others arrive in the exchange buffer. */
 static nami_status param_terms(nami_share *s, nami_share_param *h)
 {
@@ -34,14 +46,14 @@ static nami_status param_terms(nami_share *s, nami_share_param *h)
             t->at = s->stage[t->local].sum[use->number];
         } else {
             t->at = s->exchange;
-            s->exchange += nami_share_round((size_t)h->count * s->wide);
+            s->exchange += nami_share_round((size_t)largest_slice(s, h) * s->wide);
         }
     }
     h->owner = h->term[0].local >= 0;
     return NAMI_OK;
 }
 
-static void move_add(nami_share *s, int param, int term, int peer)
+static void move_add(nami_share *s, int param, int term, int peer, nami_slice slice)
 {
     const nami_blueprint *p = s->blueprint;
     const nami_share_term *t = &s->param[param].term[term];
@@ -52,8 +64,26 @@ static void move_add(nami_share *s, int param, int term, int peer)
         .term = term,
         .peer = peer,
         .tag = (int)nami_schedule_keys(&p->layout->train) + t->use,
+        .slice = slice,
         .sends = t->local >= 0,
     };
+}
+
+/* What the own slice has in common with those of the replicas of position `peer` goes to each, or comes from it. */
+static void moves_of_slices(nami_share *s, int param, int term, int peer)
+{
+    const nami_blueprint *p = s->blueprint;
+    const nami_slice own = s->param[param].own;
+    for (int r = 0; r < nami_layout_replicas(p->layout, peer); r++) {
+        const nami_slice other = nami_slice_of(p, peer, r, s->param[param].param);
+        int64_t from = own.from > other.from ? own.from : other.from;
+        int64_t end = own.from + own.count < other.from + other.count
+                          ? own.from + own.count
+                          : other.from + other.count;
+        if (from < end)
+            move_add(s, param, term, nami_layout_rank(p->layout, peer, r),
+                     (nami_slice){.from = from, .count = end - from});
+    }
 }
 
 /* A sum that position `peer` waits for: its replicas take turns in asking those of this position. */
@@ -62,14 +92,14 @@ static void moves_to(nami_share *s, int param, int term, int peer)
     const nami_layout *l = s->blueprint->layout;
     int own = nami_layout_replicas(l, s->position);
     for (int r = s->replica; r < nami_layout_replicas(l, peer); r += own)
-        move_add(s, param, term, nami_layout_rank(l, peer, r));
+        move_add(s, param, term, nami_layout_rank(l, peer, r), s->param[param].own);
 }
 
 static void move_from(nami_share *s, int param, int term, int peer)
 {
     const nami_layout *l = s->blueprint->layout;
     int r = s->replica % nami_layout_replicas(l, peer);
-    move_add(s, param, term, nami_layout_rank(l, peer, r));
+    move_add(s, param, term, nami_layout_rank(l, peer, r), s->param[param].own);
 }
 
 /* Each sum made here goes once to every other position that holds the parameter; each of theirs comes here. */
@@ -77,16 +107,19 @@ static void param_moves(nami_share *s, int param)
 {
     const nami_share_param *h = &s->param[param];
     const nami_share_use *use = s->blueprint->use;
+    const bool slices = s->blueprint->bound != NULL;
+    void (*to)(nami_share *, int, int, int) = slices ? moves_of_slices : moves_to;
+    void (*from)(nami_share *, int, int, int) = slices ? moves_of_slices : move_from;
     for (int t = 0; t < h->terms; t++) {
         if (h->term[t].local < 0)
-            move_from(s, param, t, use[h->term[t].use].position);
+            from(s, param, t, use[h->term[t].use].position);
         for (int o = 0; h->term[t].local >= 0 && o < h->terms; o++) {
             int peer = use[h->term[o].use].position;
             bool known = h->term[o].local >= 0;
             for (int i = 0; i < o; i++)
                 known = known || use[h->term[i].use].position == peer;
             if (!known)
-                moves_to(s, param, t, peer);
+                to(s, param, t, peer);
         }
     }
 }

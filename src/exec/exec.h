@@ -99,11 +99,18 @@ typedef struct nami_exec_staleness {
 /* The stages of this rank into out [most]; returns how many. Nothing is counted with a flush. Local. */
 int nami_exec_stages(const nami_exec *e, int most, nami_exec_staleness *out);
 
-/* The arrays this rank holds, for checkpoints: catalogue order, all ranks the same length: for each parameter p its value
- * (state 0) and optimiser states 1..; data NULL where this rank does not hold it. `owner`: this rank is the one to write it.
+/* What this rank holds of an array: elements [from, from + count), all of it but for optimiser states that replicas keep
+ * in slices. data NULL, count 0: nothing. `owner`: this rank is the one to write them; each element has one owner. */
+typedef struct nami_exec_slab {
+    float *data;
+    int64_t from, count;
+    bool owner;
+} nami_exec_slab;
+
+/* The arrays for checkpoints: of each parameter of the catalogue its value (state 0) and optimiser states 1.. .
  * Host memory: the array itself on a host backend, else a copy that is up to date until the next step; changes count
  * from nami_exec_refresh on. Local. */
-float *nami_exec_array(nami_exec *e, int param, int state, bool *owner);
+nami_exec_slab nami_exec_array(nami_exec *e, int param, int state);
 
 /* Parameters were changed from outside (loaded): rebuild packed copies. Local. */
 void nami_exec_refresh(nami_exec *e);

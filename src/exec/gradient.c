@@ -82,7 +82,14 @@ static const nami_share_term *term_of(const nami_exec *e, const nami_share_move 
 
 static size_t bytes_of(const nami_exec *e, const nami_share_move *m)
 {
-    return (size_t)e->share.param[m->param].count * e->share.wide;
+    return (size_t)m->slice.count * e->share.wide;
+}
+
+/* Of a sum made here, bytes into a gradient buffer; else into the exchange buffer, where own slices begin. */
+static size_t place_of(const nami_exec *e, const nami_share_move *m)
+{
+    int64_t from = m->slice.from - (m->sends ? 0 : e->share.param[m->param].own.from);
+    return term_of(e, m)->at + (size_t)from * e->share.wide;
 }
 
 void nami_sums_expect(nami_exec *e)
@@ -91,7 +98,7 @@ void nami_sums_expect(nami_exec *e)
         const nami_share_move *m = &e->share.move[i];
         if (!m->sends)
             e->exchanged[i] =
-                nami_comm_receive(e->config.comm, e->host_exchange + term_of(e, m)->at,
+                nami_comm_receive(e->config.comm, e->host_exchange + place_of(e, m),
                                   bytes_of(e, m), m->peer, m->tag);
     }
 }
@@ -104,27 +111,38 @@ static void exchange_send(nami_exec *e, int local)
         const nami_share_move *m = &e->share.move[i];
         if (m->sends && term_of(e, m)->local == local)
             e->exchanged[i] =
-                nami_comm_send(e->config.comm, e->host_gradient + term_of(e, m)->at,
+                nami_comm_send(e->config.comm, e->host_gradient + place_of(e, m),
                                bytes_of(e, m), m->peer, m->tag);
     }
 }
 
-/* Start sums over replicas in the order of the pieces, which all replicas share. */
-static void start_reductions(nami_exec *e)
+/* Start a piece; returns the reducer's number. */
+static int64_t start_piece(nami_exec *e, const nami_piece *p)
+{
+    const int wide = (int)e->share.wide;
+    if (p->gathers)
+        return nami_reducer_gather(e->reducer, p->span, p->spans, wide);
+    if (e->blueprint.bound != NULL)
+        return nami_reducer_scatter(e->reducer, p->span, p->spans, wide);
+    return nami_reducer_start(e->reducer, e->host_gradient + p->at,
+                              (int64_t)(p->bytes / e->share.wide), wide);
+}
+
+/* Start pieces in their order, which all replicas share. */
+static void start_pieces(nami_exec *e)
 {
     for (; e->started < e->pieces; e->started++) {
         const nami_piece *p = &e->piece[e->started];
         if (!nami_backend_done(e->config.backend, p->copied))
             return;
         if (e->reducer != NULL)
-            nami_reducer_start(e->reducer, e->host_gradient + p->at,
-                               (int64_t)(p->bytes / e->share.wide), (int)e->share.wide);
+            e->sums[p->local].job = start_piece(e, p);
     }
 }
 
 bool nami_sums_progress(nami_exec *e)
 {
-    start_reductions(e);
+    start_pieces(e);
     if (e->reducer != NULL && !nami_reducer_poll(e->reducer))
         return false;
     if (e->started < e->pieces)
@@ -141,40 +159,50 @@ static void copy_moves(nami_exec *e, int local)
 {
     for (int i = 0; i < e->share.moves; i++) {
         const nami_share_move *m = &e->share.move[i];
-        size_t at = term_of(e, m)->at;
+        size_t at = place_of(e, m);
         if (m->sends && term_of(e, m)->local == local)
             nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE,
                               e->host_gradient + at, e->gradient + at, bytes_of(e, m));
     }
 }
 
-/* The bytes [at, at + bytes) of gradients, which are complete here, go on their way. */
-static void send_piece(nami_exec *e, size_t at, size_t bytes)
+/* Bytes into a gradient buffer of use `u` of a stage, or where its uses end. */
+static size_t use_at(const nami_exec *e, int local, int u)
+{
+    const nami_share_stage *t = &e->share.stage[local];
+    return u < t->uses ? t->sum[u] : t->sum_at + sum_bytes(e, local);
+}
+
+/* The sums of uses from `first` on that were kept back, which are complete here, go on their way. */
+static void send_piece(nami_exec *e, int local, int first)
 {
     nami_backend *b = e->config.backend;
+    nami_sums *s = &e->sums[local];
     nami_piece *p = &e->piece[e->pieces++];
+    const size_t at = use_at(e, local, first);
+    *p = (nami_piece){
+        .local = local, .at = at, .bytes = use_at(e, local, s->kept_back) - at};
+    if (s->span != NULL) {
+        p->span = s->span[first];
+        p->spans = (int)(s->span[s->kept_back] - s->span[first]);
+    }
     if (!b->host && e->reducer != NULL)
         nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_gradient + at, e->gradient + at,
-                          bytes);
-    *p = (nami_piece){
-        .at = at, .bytes = bytes, .copied = nami_backend_mark(b, NAMI_LANE_COMPUTE)};
+                          p->bytes);
+    p->copied = nami_backend_mark(b, NAMI_LANE_COMPUTE);
+    s->kept_back = first;
 }
 
 /* Only where micro-batches add to one sum is it complete before all of them have ended. */
 void nami_sums_hand(nami_exec *e, int local, int open)
 {
-    const nami_share_stage *t = &e->share.stage[local];
     nami_sums *s = &e->sums[local];
-    size_t from = t->sum_at + s->kept_back;
     if (e->reducer == NULL || e->share.levels > 1 || open >= s->open ||
         e->config.layout->train.place.copies > 1)
         return;
     s->open = open;
-    from = open > 0 ? t->sum[open] : t->sum_at;
-    if (t->sum_at + s->kept_back - from < e->config.bucket)
-        return;
-    send_piece(e, from, t->sum_at + s->kept_back - from);
-    s->kept_back = from - t->sum_at;
+    if (use_at(e, local, s->kept_back) - use_at(e, local, open) >= e->config.bucket)
+        send_piece(e, local, open);
 }
 
 void nami_sums_reduce(nami_exec *e, int local)
@@ -190,7 +218,7 @@ void nami_sums_reduce(nami_exec *e, int local)
     NAMI_CHECK(s->depth == 1 && s->added == 0 && s->weight[0] == nami_share_leaves(l));
     if (!e->config.backend->host && e->reducer == NULL)
         copy_moves(e, local);
-    send_piece(e, e->share.stage[local].sum_at, s->kept_back);
+    send_piece(e, local, 0);
     s->state = NAMI_SUMS_COMPLETE;
     (void)nami_sums_progress(e);
 }
@@ -228,7 +256,7 @@ static void restart(nami_exec *e, int local)
     s->depth = s->added = 0;
     s->state = NAMI_SUMS_GROWING;
     s->open = e->share.stage[local].uses;
-    s->kept_back = sum_bytes(e, local);
+    s->kept_back = e->share.stage[local].uses;
 }
 
 void nami_sums_begin(nami_exec *e)
@@ -251,11 +279,14 @@ static void return_to_device(nami_exec *e)
                           e->host_exchange, e->share.exchange);
 }
 
-/* Where term `t` of parameter `i` lies. */
+/* Where the own slice of term `t` of parameter `i` lies. */
 static char *term_at(nami_exec *e, int i, int t)
 {
-    const nami_share_term *term = &e->share.param[i].term[t];
-    return (term->local >= 0 ? e->gradient : e->exchange) + term->at;
+    const nami_share_param *h = &e->share.param[i];
+    const nami_share_term *term = &h->term[t];
+    if (term->local < 0)
+        return e->exchange + term->at;
+    return e->gradient + term->at + (size_t)h->own.from * e->share.wide;
 }
 
 /* On every position in the same order, so all get the same bits: copies in pairs, then uses; of parameters that stage
@@ -264,12 +295,12 @@ static void add_terms(nami_exec *e, int local)
 {
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
-        if (local >= 0 && h->local != local)
+        if ((local >= 0 && h->local != local) || h->own.count == 0)
             continue;
         for (int step = 1; step < h->terms; step *= 2) {
             for (int t = 0; t + step < h->terms; t += 2 * step) {
                 nami_arg_vector a = {.wide = e->config.layout->wide,
-                                     .count = h->count,
+                                     .count = h->own.count,
                                      .a = term_at(e, i, t),
                                      .b = term_at(e, i, t + step)};
                 nami_backend_launch(e->config.backend, NAMI_LANE_COMPUTE,

@@ -31,6 +31,11 @@ static nami_status check_counts(const nami_layout_request *r)
             "train.batch = %lld is not a multiple of pipeline.microbatches = "
             "%d (the remainder is %lld)",
             (long long)r->batch, M, (long long)(r->batch % M));
+    if (r->recipe.zero && !nami_recipe_flushes(&r->recipe))
+        return nami_fail(NAMI_EPLAN,
+                         "pipeline.zero = 1 divides the update behind a flush; with "
+                         "weights = %s stages update without waiting: use zero = 0",
+                         nami_weights_name(r->recipe.weights));
     if (M % D != 0)
         return nami_fail(NAMI_EPLAN,
                          "pipeline.microbatches = %d is not a multiple of "

@@ -80,11 +80,11 @@ static void make_tables(nami_exec *e)
 {
     const nami_share *s = &e->share;
     int most = 1;
-    size_t pieces = (size_t)s->stages + 1;
+    size_t pieces = 2 * (size_t)s->stages + 1;
     size_t params = (size_t)s->params + 1, stages = (size_t)s->stages + 1;
     for (int i = 0; i < s->stages; i++) {
         most = s->stage[i].uses > most ? s->stage[i].uses : most;
-        pieces += (size_t)s->stage[i].uses;
+        pieces += 2 * (size_t)s->stage[i].uses; /* of sums, and of weights */
     }
     e->pointer = nami_calloc(NAMI_MEM_OTHER, 2 * (size_t)most, sizeof *e->pointer);
     e->message =
@@ -139,7 +139,21 @@ static nami_status prepare_moves(nami_exec *e, int i)
     if (!nami_share_moves(&e->blueprint))
         return NAMI_OK;
     return nami_predict_prepare(e->config.optim, e->config.backend, l->wide,
-                                e->share.param[i].count, predicted, &e->moves[i]);
+                                e->share.param[i].own.count, predicted, &e->moves[i]);
+}
+
+/* Squares of a slice are summed block by block: of whole blocks, and of what is left. */
+static nami_status prepare_blocks(nami_exec *e, int i)
+{
+    const int64_t block = NAMI_SQUARES_BLOCK, count = e->share.param[i].own.count;
+    nami_optim_kernels last;
+    NAMI_TRY(nami_optim_prepare(e->config.optim, e->config.backend,
+                                e->config.layout->wide, block, &e->block));
+    NAMI_TRY(nami_optim_prepare(e->config.optim, e->config.backend,
+                                e->config.layout->wide,
+                                count - (count - 1) / block * block, &last));
+    e->kernels[i].squares = last.squares;
+    return NAMI_OK;
 }
 
 static nami_status prepare(nami_exec *e)
@@ -151,13 +165,18 @@ static nami_status prepare(nami_exec *e)
     }
     for (int i = 0; i < s->params; i++) {
         const nami_share_param *h = &s->param[i];
+        const int64_t count = h->own.count;
+        if (count == 0)
+            continue;
         NAMI_TRY(nami_optim_prepare(e->config.optim, e->config.backend,
-                                    e->config.layout->wide, h->count, &e->kernels[i]));
+                                    e->config.layout->wide, count, &e->kernels[i]));
+        if (count < h->count)
+            NAMI_TRY(prepare_blocks(e, i));
         NAMI_TRY(prepare_moves(e, i));
         const bool statistic = e->config.model->param[h->param].statistic;
-        const nami_arg_vector a = {.wide = e->config.layout->wide, .count = h->count};
+        const nami_arg_vector a = {.wide = e->config.layout->wide, .count = count};
         if (h->terms > 1 || statistic)
-            NAMI_TRY(prepare_add(e, h->count, &e->add_terms[i]));
+            NAMI_TRY(prepare_add(e, count, &e->add_terms[i]));
         if (statistic)
             NAMI_TRY(
                 nami_backend_prepare(e->config.backend, NAMI_SCALE, &a, &e->shrink[i]));
@@ -264,8 +283,10 @@ static nami_status open_reducer(nami_exec *e)
     bool several = nami_layout_replicas(l, e->position) > 1;
     if (nami_layout_replicas_most(l) == 1)
         return NAMI_OK;
-    return nami_reducer_open(e->config.comm, several ? e->position : -1, BUCKET, 0,
-                             &e->reducer);
+    NAMI_TRY(nami_reducer_open(e->config.comm, several ? e->position : -1, BUCKET, 0,
+                               &e->reducer));
+    nami_spans_open(e);
+    return NAMI_OK;
 }
 
 nami_status nami_exec_new(const nami_exec_config *config, nami_exec **out)
@@ -295,6 +316,7 @@ void nami_exec_free(nami_exec *e)
     release(e);
     nami_free(e->shadow);
     nami_free(e->shadowed);
+    nami_spans_close(e);
     free_tables(e);
     nami_rings_close(e);
     nami_variants_free(e);

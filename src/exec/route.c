@@ -310,7 +310,7 @@ static void note_last(chooser *c)
         bool updates = t->action.kind == NAMI_UPDATE;
         bool *need = needed + t->local * SLOTS;
         int read = updates ? t->from : t->action.version;
-        if (t->action.kind == NAMI_REDUCE)
+        if (t->action.kind == NAMI_REDUCE || t->action.kind == NAMI_REDUCE_SCATTER)
             ends[t->local] = true;
         if (is->adds_gradient) {
             t->completes = ends[t->local];
@@ -413,27 +413,35 @@ static void route_position(const timing *t, int position, nami_route *r)
 /* What the executor carries out so far; the rest is refused here, not ignored there. */
 static nami_status check_known(const nami_schedule *s)
 {
+    const unsigned sliced = 1u << NAMI_REDUCE_SCATTER | 1u << NAMI_GATHER;
     const unsigned known = 1u << NAMI_F | 1u << NAMI_B | 1u << NAMI_BI | 1u << NAMI_BW |
                            1u << NAMI_SEND_F | 1u << NAMI_RECV_F | 1u << NAMI_SEND_B |
                            1u << NAMI_RECV_B | 1u << NAMI_REDUCE | 1u << NAMI_UPDATE |
-                           1u << NAMI_R;
+                           1u << NAMI_R | sliced;
+    const unsigned other = s->recipe.zero ? 1u << NAMI_REDUCE : sliced;
     bool flushes = nami_recipe_flushes(&s->recipe);
     for (int p = 0; p < s->place.positions; p++) {
         bool updating = false; /* one norm over all gradients comes before any update */
         for (int64_t i = 0; i < s->list[p].count; i++) {
             nami_action a = s->list[p].item[i];
-            if (flushes && updating && a.kind != NAMI_UPDATE)
+            if (flushes && updating && a.kind != NAMI_UPDATE && a.kind != NAMI_GATHER)
                 return nami_fail(
                     NAMI_EPLAN,
                     "position %d, entry %lld: %s comes after an UPDATE, but "
                     "updates end a step",
                     p, (long long)i, nami_semantics_of(a.kind)->name);
-            updating = a.kind == NAMI_UPDATE;
+            updating = a.kind == NAMI_UPDATE || a.kind == NAMI_GATHER;
             if (!(known >> a.kind & 1u))
                 return nami_fail(
                     NAMI_EPLAN,
                     "position %d, entry %lld: an action %s cannot be run yet", p,
                     (long long)i, nami_semantics_of(a.kind)->name);
+            if (other >> a.kind & 1u)
+                return nami_fail(NAMI_EPLAN,
+                                 "position %d, entry %lld: %s does not go with "
+                                 "pipeline.zero = %d",
+                                 p, (long long)i, nami_semantics_of(a.kind)->name,
+                                 s->recipe.zero);
         }
     }
     return NAMI_OK;

@@ -45,8 +45,13 @@ static nami_share_param *param_add(nami_share *s, int local, int param)
     nami_share_param *h = &s->param[s->params++];
     *h = (nami_share_param){.param = param, .local = local};
     h->count = nami_shape_count(&s->blueprint->model->param[param].shape);
+    h->own = nami_slice_of(s->blueprint, s->position, s->replica, param);
     h->at = s->state;
-    s->state += nami_share_round((size_t)h->count * s->wide);
+    s->state += nami_share_round((size_t)h->own.count * s->wide);
+    h->whole = s->whole;
+    s->whole += nami_share_round((size_t)h->count * s->wide);
+    h->square = s->square;
+    s->square += (int)(s->blueprint->square[param + 1] - s->blueprint->square[param]);
     return h;
 }
 
@@ -98,6 +103,22 @@ static void stage_uses(nami_share *s, int local)
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
+}
+
+/* Bytes of a state on the fullest replica: all of a position need the same memory. */
+static size_t fullest(const nami_share *s)
+{
+    const nami_blueprint *p = s->blueprint;
+    size_t most = 0;
+    for (int r = 0; r < nami_layout_replicas(p->layout, s->position); r++) {
+        size_t bytes = 0;
+        for (int i = 0; i < s->params; i++)
+            bytes += nami_share_round(
+                (size_t)nami_slice_of(p, s->position, r, s->param[i].param).count *
+                s->wide);
+        most = larger(most, bytes);
+    }
+    return most;
 }
 
 /* Plan both graphs of a stage and place its slots and packed weights. */
@@ -223,11 +244,12 @@ static void outer_memory(nami_share *s)
     if (slices > 1 && s->tokens + s->targets > 0)
         s->arrange = (size_t)s->samples.micro * (size_t)l->time * sizeof(int32_t);
     find_parts(s);
-    s->squares = (size_t)s->params * sizeof(double);
+    s->squares = (size_t)s->square * sizeof(double);
     s->buffers = s->train->buffers > s->evaluate->buffers ? s->train->buffers
                                                           : s->evaluate->buffers;
     s->merge = ((size_t)l->window *
-                    (rows * (size_t)l->batch + (size_t)s->blueprint->model->params +
+                    (rows * (size_t)l->batch +
+                     (size_t)s->blueprint->square[s->blueprint->model->params] +
                      (size_t)s->sample.losses) +
                 (size_t)(s->sample.losses * nami_layout_replicas_most(l))) *
                sizeof(double);
@@ -276,6 +298,7 @@ nami_status nami_share_make(const nami_blueprint *p, int position, int replica,
         NAMI_TRY(stage_plan(out, i));
         stage_uses(out, i);
     }
+    out->state = fullest(out);
     NAMI_TRY(nami_share_exchange(out));
     outer_memory(out);
     count_bytes(out);

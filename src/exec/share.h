@@ -10,6 +10,9 @@
  *               weights. Statistics have no versions. Optimiser states have neither: [parameter].
  *   gradients   `levels` buffers a position, each [stage][use]: one sum for every use of a parameter
  *   exchange    the sums of the same parameters that other positions make: of other uses and other copies
+ *
+ * With recipe.zero each replica of a position updates a slice of every parameter (slice.c), and has optimiser states and
+ * exchanged sums of that alone. Parameters and gradients are whole on all.
  */
 #ifndef NAMI_EXEC_SHARE_H
 #define NAMI_EXEC_SHARE_H
@@ -42,7 +45,17 @@ typedef struct nami_blueprint {
     nami_route *train, *evaluate; /* [positions] */
     nami_share_use *use; /* [uses] in model order, the copies of each in turn */
     int uses;
+    /* [positions]: [params][replicas + 1] first elements of slices, and the end; NULL: no slices */
+    int64_t **bound;
+    /* [params + 1] first of the numbers that make up a parameter's sum of squares, which all ranks merge: one, or with
+     * slices one a block, of which those of a whole parameter lie in the first */
+    int64_t *square;
 } nami_blueprint;
+
+/* Elements [from, from + count) of a parameter. */
+typedef struct nami_slice {
+    int64_t from, count;
+} nami_slice;
 
 enum { NAMI_SHARE_TERMS = 4 }; /* two uses in two copies */
 
@@ -50,7 +63,8 @@ enum { NAMI_SHARE_TERMS = 4 }; /* two uses in two copies */
 typedef struct nami_share_term {
     int use;   /* of the blueprint */
     int local; /* stage of this position that makes it; -1: another position does */
-    size_t at; /* bytes into a gradient buffer; else into the exchange buffer */
+    size_t
+        at; /* bytes into a gradient buffer; else of the own slice into the exchange buffer */
 } nami_share_term;
 
 /* A gradient sum that another position sends, or waits for. */
@@ -59,14 +73,18 @@ typedef struct nami_share_move {
     int term;  /* of that parameter */
     int peer;  /* rank */
     int tag;
+    nami_slice slice; /* of the parameter */
     bool sends;
 } nami_share_move;
 
 /* A parameter that a position holds. */
 typedef struct nami_share_param {
-    int param;     /* catalogue number */
-    int64_t count; /* elements */
-    size_t at;     /* bytes into each optimiser state */
+    int param;      /* catalogue number */
+    int64_t count;  /* elements */
+    nami_slice own; /* what this replica updates; the whole without recipe.zero */
+    size_t at;      /* bytes of its own slice into each optimiser state */
+    size_t whole;   /* bytes into all parameters, one after the other */
+    int square; /* first of its sums of squares here; one, or one for each block of a slice */
     size_t weight; /* bytes of its slot 0 into the parameter buffer */
     size_t stride; /* bytes from there to the next slot; 0: one for all */
     int local;     /* stage of this position that updates it: its first use here */
@@ -111,12 +129,14 @@ typedef struct nami_share {
     const nami_route *train, *evaluate;
     int levels; /* gradient buffers: partial sums alive at once; 1 with several copies of the model */
     int states;       /* optimiser states */
+    int square;       /* sums of squares */
     size_t wide;      /* bytes of a parameter's element */
     size_t parameter; /* bytes of the parameter buffer */
-    size_t state;     /* bytes of each optimiser state */
-    size_t gradient;  /* bytes of one gradient buffer */
-    size_t exchange;  /* bytes of the exchange buffer */
-    size_t squares;   /* bytes of the sums of squares, [params] doubles */
+    size_t whole;     /* bytes of all parameters, without versions */
+    size_t state; /* bytes of each optimiser state; of slices: of the fullest replica */
+    size_t gradient; /* bytes of one gradient buffer */
+    size_t exchange; /* bytes of the exchange buffer */
+    size_t squares;  /* bytes of the sums of squares, doubles */
     size_t packed, activation, transient;
     size_t boundary; /* bytes of one message buffer: of the largest boundary */
     size_t *
@@ -151,6 +171,19 @@ nami_status nami_blueprint_make(const nami_layout *l, const nami_model *m,
                                 const nami_optim_options *o, nami_backend *b,
                                 nami_blueprint *out);
 void nami_blueprint_free(nami_blueprint *p);
+
+/* Divide `params` parameters of count[params] elements over `replicas`, into bound[params][replicas + 1]. Local. */
+void nami_slices_cut(const int64_t *count, int params, int replicas, int64_t *bound);
+
+/* Set bound and square of a blueprint whose uses are known; take them down. Local. */
+void nami_slices_make(nami_blueprint *p);
+void nami_slices_free(nami_blueprint *p);
+
+/* The slice of a parameter that a replica of `position`, which holds it, updates. Local. */
+nami_slice nami_slice_of(const nami_blueprint *p, int position, int replica, int param);
+
+/* Blocks of NAMI_SQUARES in `count` elements. Local. */
+int64_t nami_blocks_of(int64_t count);
 
 /* The graph of a stage for `micro` samples, not planned. Local; freed with nami_graph_free. Status: NAMI_EENV. */
 nami_status nami_blueprint_graph(const nami_blueprint *p, int stage, int64_t micro,

@@ -44,15 +44,27 @@ typedef struct nami_sums {
     int weight[32]; /* [depth] partials in each complete sum */
     int depth;
     nami_sums_state state;
-    int added;        /* backward passes in the growing sum */
-    int open;         /* uses whose sums grow yet, see nami_walk_open */
-    size_t kept_back; /* bytes at the sum's start that are not handed over yet */
+    int added;                /* backward passes in the growing sum */
+    int open;                 /* uses whose sums grow yet, see nami_walk_open */
+    int kept_back;            /* uses at the start whose sums are not handed over yet */
     const nami_prepared *add; /* a += b over the stage's sums */
+    /* with slices (gather.c) */
+    nami_reducer_span *
+        *span; /* [uses + 1] those of each use's sum, one after the other */
+    nami_reducer_span *weights; /* those of updated weights: from the first on, */
+    nami_reducer_span *unsent;  /* not on their way yet, */
+    nami_reducer_span *end;     /* to the last */
+    int last;                   /* pieces up to its last one; 0: none */
+    int64_t job;                /* of the reducer: its newest */
 } nami_sums;
 
-/* A piece of complete sums on its way: to the host, then over replicas. */
+/* A piece on its way, to the host, then over replicas: complete sums, or weights of slices. */
 typedef struct nami_piece {
-    size_t at, bytes;  /* in a gradient buffer */
+    int local;
+    bool gathers;                  /* weights */
+    size_t at, bytes;              /* of sums, in a gradient buffer */
+    const nami_reducer_span *span; /* [spans] with slices */
+    int spans;
     nami_event copied; /* to the host */
 } nami_piece;
 
@@ -114,7 +126,7 @@ struct nami_exec {
     int32_t *arranging;        /* [micro][time], on the host; NULL for whole samples */
     double *
         losses; /* [3 losses][micro-batches here][slices][micro]: of each loss itself, best, five */
-    double *squares; /* [params here] */
+    double *squares; /* [share.square] */
     char *boundary;  /* [buffers][boundary bytes] */
     /* their mirrors on the host; the same memory on a host backend */
     int32_t *host_tokens, *host_targets, *host_side;
@@ -125,10 +137,11 @@ struct nami_exec {
     nami_request *requests; /* [buffers][share.parts_most] */
     nami_sums *sums;        /* [stages] */
     nami_piece *
-        piece; /* [pieces_most] in the order of their REDUCEs, which all replicas share */
-    int pieces, started; /* there; whose sum over replicas has started */
-    nami_ring *ring;     /* [stages] */
-    nami_group *group;   /* [layout.window] */
+        piece; /* [pieces_most] in the order of their actions, which all replicas share */
+    int pieces, started;     /* there; which are on their way over replicas */
+    nami_reducer_span *span; /* of all stages */
+    nami_ring *ring;         /* [stages] */
+    nami_group *group;       /* [layout.window] */
     double *
         history; /* [layout.window][params] squares of each update; NULL with a flush */
     int32_t *tally;   /* [micro][targets] to be counted; NULL: not here */
@@ -142,10 +155,11 @@ struct nami_exec {
     nami_predict_kernels *moves;     /* [params] */
     const nami_prepared **add_terms; /* [params] a += b; NULL where there is one term */
     const nami_prepared **shrink; /* [params] SCALE of a statistic; NULL for others */
+    nami_optim_kernels block;     /* squares of a whole block; with slices */
     nami_request *exchanged;      /* [moves] */
 
-    /* [3 losses][batch] of each loss itself, best, five; [model params] squares, [replicas][losses] counted targets; of a
-     * window each update: [3 losses][batch], [model params], [losses] */
+    /* [3 losses][batch] of each loss itself, best, five; [blueprint.square] squares, [replicas][losses] counted targets; of
+     * a window each update: [3 losses][batch], [model params], [losses] */
     double *merge;
     nami_request counting, merging;
     nami_event lane_end; /* that nami_exec_finish_lane waits for */
@@ -246,8 +260,23 @@ void nami_sums_settle(nami_exec *e);
  * Local, but waits for other replicas. */
 void nami_sums_finish(nami_exec *e, int local);
 
-/* The gradient of parameter `i` of the share, complete. Local. */
+/* The gradient of the own slice of parameter `i` of the share, complete. Local. */
 char *nami_sums_of(nami_exec *e, int i);
+
+/* --- gather.c: slices of replicas; nothing to do without --- */
+
+/* Note the slices of all sums; behind the tables and the reducer. Local. */
+void nami_spans_open(nami_exec *e);
+void nami_spans_close(nami_exec *e);
+
+/* An update of a stage begins; parameter `i` was updated into a slot of its stage; the update ends. Full pieces go on their way
+ * to the other replicas. Local. */
+void nami_gather_begin(nami_exec *e, int local);
+void nami_gather_add(nami_exec *e, int i, int slot);
+void nami_gather_end(nami_exec *e, int local);
+
+/* Wait until the weights of a stage are here from all replicas. Local, but waits for them. */
+void nami_gather_finish(nami_exec *e, int local, int slot);
 
 /* --- update.c --- */
 
@@ -277,7 +306,7 @@ typedef struct nami_update {
     double clip; /* without a flush; else it follows from e->result */
 } nami_update;
 
-/* Optimiser step of the parameters that a stage updates. Local. */
+/* Optimiser step of the parameters, or of their own slices, that a stage updates. Local. */
 void nami_exec_update(nami_exec *e, const nami_update *u);
 
 /* --- ring.c: versions of the weights --- */

@@ -190,6 +190,13 @@ static void update(nami_exec *e, const nami_task *task)
     nami_timing_end(e, timer, task->action, NAMI_PHASE_UPDATE, mark_behind(e, task));
 }
 
+/* The rest of the update's weights goes on its way. */
+static void gather(nami_exec *e, const nami_task *task)
+{
+    if (e->status == NAMI_OK)
+        nami_gather_end(e, task->local);
+}
+
 static void carry_out(nami_exec *e, const nami_task *task)
 {
     const nami_semantics *is = nami_semantics_of(task->action.kind);
@@ -197,8 +204,11 @@ static void carry_out(nami_exec *e, const nami_task *task)
         compute(e, task);
     else if (is->sends || is->receives)
         communicate(e, task);
-    else if (task->action.kind == NAMI_REDUCE)
+    else if (task->action.kind == NAMI_REDUCE ||
+             task->action.kind == NAMI_REDUCE_SCATTER)
         reduce(e, task);
+    else if (task->action.kind == NAMI_GATHER)
+        gather(e, task);
     else
         update(e, task);
 }
@@ -344,7 +354,11 @@ static nami_status step(nami_exec *e, int64_t number, double rate,
     if (e->status != NAMI_OK)
         return e->status;
     nami_timer timer = nami_timing_begin(e);
-    nami_exec_pack(e);
+    for (int i = 0; i < e->share.stages; i++) {
+        nami_gather_finish(e, i, e->ring[i].base);
+        nami_ring_pack(e, i, e->ring[i].base);
+    }
+    nami_exec_finish_lane(e);
     double start = e->config.backend->host
                        ? timer.start
                        : nami_backend_moment(e->config.backend, timer.first);

@@ -16,7 +16,7 @@ static double *squares_of(const nami_exec *e)
 
 static double *counts_of(const nami_exec *e)
 {
-    return squares_of(e) + e->config.model->params;
+    return squares_of(e) + e->blueprint.square[e->config.model->params];
 }
 
 /* --- counted tokens --- */
@@ -79,22 +79,59 @@ void nami_counts_wait(nami_exec *e)
 
 /* --- losses and squares --- */
 
-/* Each parameter's squares come from the owner of its first use in the first replica. */
+/* Each parameter's squares come from the owner of its first use: from the first replica, or from each for its slice. */
 static bool gives_squares(const nami_exec *e, const nami_share_param *h)
 {
-    return e->train && h->owner && e->replica == 0 &&
-           !e->config.model->param[h->param].statistic;
+    bool has = e->blueprint.bound != NULL ? h->own.count > 0 : e->replica == 0;
+    return e->train && h->owner && has && !e->config.model->param[h->param].statistic;
+}
+
+/* The squares of a slice: of each block, from `first` on; of a whole parameter the sum of all. */
+static int64_t numbers_of(const nami_share_param *h, int64_t *first)
+{
+    bool whole = h->own.count == h->count;
+    *first = whole ? 0 : h->own.from / NAMI_SQUARES_BLOCK;
+    return whole ? 1 : nami_blocks_of(h->own.count);
+}
+
+static void launch_blocks(nami_exec *e, int i, double *sum)
+{
+    const int64_t block = NAMI_SQUARES_BLOCK, count = e->share.param[i].own.count;
+    const char *g = nami_sums_of(e, i);
+    for (int64_t at = 0; at < count; at += block) {
+        bool last = count - at <= block;
+        nami_optim_squares(e->config.backend, NAMI_LANE_COMPUTE,
+                           last ? &e->kernels[i] : &e->block, e->config.layout->wide,
+                           last ? count - at : block, g + (size_t)at * e->share.wide,
+                           sum + at / block);
+    }
 }
 
 static void launch_squares(nami_exec *e)
 {
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
-        if (gives_squares(e, h))
+        int64_t first;
+        if (!gives_squares(e, h))
+            continue;
+        numbers_of(h, &first);
+        if (h->own.count < h->count)
+            launch_blocks(e, i, &e->squares[h->square + first]);
+        else
             nami_optim_squares(e->config.backend, NAMI_LANE_COMPUTE, &e->kernels[i],
                                e->config.layout->wide, h->count, nami_sums_of(e, i),
-                               &e->squares[i]);
+                               &e->squares[h->square]);
     }
+}
+
+/* The sum of squares of a parameter, from those that all ranks know. */
+static double square_of(const nami_exec *e, int param)
+{
+    const int64_t *from = e->blueprint.square + param;
+    double sum = 0;
+    for (int64_t k = from[0]; k < from[1]; k++)
+        sum += squares_of(e)[k];
+    return sum;
 }
 
 /* Bring losses and squares to the host. */
@@ -133,8 +170,10 @@ static void put(nami_exec *e)
                      i / s->micro * s->stride + i % s->micro] = number_of(e, row, i);
     for (int i = 0; i < e->share.params; i++) {
         const nami_share_param *h = &e->share.param[i];
-        if (gives_squares(e, h))
-            squares_of(e)[h->param] = e->host_squares[i];
+        int64_t first, n = gives_squares(e, h) ? numbers_of(h, &first) : 0;
+        for (int64_t k = 0; k < n; k++)
+            squares_of(e)[e->blueprint.square[h->param] + first + k] =
+                e->host_squares[h->square + first + k];
     }
 }
 
@@ -153,8 +192,7 @@ static void describe_merge(const nami_exec *e, int number, nami_text *out)
 
 static void merge_all(nami_exec *e)
 {
-    int count =
-        nami_exec_rows(e) * (int)e->config.layout->batch + e->config.model->params;
+    int count = (int)(counts_of(e) - e->merge);
     double start = nami_now();
     launch_squares(e);
     fetch(e);
@@ -201,7 +239,7 @@ static nami_status judge(nami_exec *e)
 {
     NAMI_TRY(nami_exec_judge(e, e->merge, e->group[0].counted, e->step, &e->result));
     for (int i = 0; e->train && i < e->config.model->params; i++) {
-        if (!isfinite(squares_of(e)[i]))
+        if (!isfinite(square_of(e, i)))
             return nami_fail(NAMI_ENUMERIC,
                              "step %lld: the gradient of %s is not finite",
                              (long long)e->step, e->config.model->param[i].name);
@@ -220,7 +258,7 @@ void nami_exec_settle(nami_exec *e)
         nami_counts_wait(e);
     merge_all(e);
     for (int i = 0; i < e->config.model->params; i++)
-        squares += squares_of(e)[i];
+        squares += square_of(e, i);
     e->result.norm = sqrt(squares);
     e->clip = nami_optim_clip(e->config.optim, e->result.norm);
     e->status = judge(e);
@@ -228,6 +266,13 @@ void nami_exec_settle(nami_exec *e)
 }
 
 /* --- optimiser --- */
+
+/* The own slice of parameter `i` in a slot of its stage. */
+static char *slice_of(const nami_exec *e, int i, int slot)
+{
+    return nami_ring_weight(e, i, slot) +
+           (size_t)e->share.param[i].own.from * e->share.wide;
+}
 
 /* w moves towards the mean of what micro-batches (of every replica) added: w = (1 - momentum) w + momentum g / n. */
 static void update_statistic(nami_exec *e, int i)
@@ -237,13 +282,13 @@ static void update_statistic(nami_exec *e, int i)
     nami_backend *b = e->config.backend;
     nami_arg_vector mean = {
         .wide = l->wide,
-        .count = h->count,
+        .count = h->own.count,
         .a = nami_sums_of(e, i),
         .s = NAMI_MODEL_MOMENTUM /
              (double)(e->share.samples.units * nami_layout_replicas(l, e->position))};
     nami_arg_vector old = {.wide = l->wide,
-                           .count = h->count,
-                           .a = nami_ring_weight(e, i, 0),
+                           .count = h->own.count,
+                           .a = slice_of(e, i, 0),
                            .b = mean.a,
                            .s = 1 - NAMI_MODEL_MOMENTUM};
     nami_backend_launch(b, NAMI_LANE_COMPUTE, e->shrink[i], &mean);
@@ -259,7 +304,7 @@ static double stage_norm(const nami_exec *e, int stage)
     double sum = 0;
     for (int i = 0; i < m->params; i++) {
         if (m->param[i].block >= l->cut[stage] && m->param[i].block < l->cut[stage + 1])
-            sum += squares_of(e)[i];
+            sum += square_of(e, i);
     }
     return sqrt(sum);
 }
@@ -276,25 +321,34 @@ static double clip_of(const nami_exec *e, int i)
     return nami_optim_clip(e->config.optim, stage_norm(e, stage));
 }
 
+static void update_param(nami_exec *e, int i, const nami_update *u)
+{
+    const nami_share_param *h = &e->share.param[i];
+    nami_optim_item item = {.count = h->own.count,
+                            .decay = e->config.model->param[h->param].decay,
+                            .w = slice_of(e, i, u->to),
+                            .from = slice_of(e, i, u->from),
+                            .g = nami_sums_of(e, i)};
+    if (item.count == 0)
+        return;
+    if (e->config.model->param[h->param].statistic) {
+        update_statistic(e, i);
+        return;
+    }
+    nami_optim_place(e->config.optim, e->state + h->at, e->share.state, &item);
+    nami_optim_update(e->config.optim, e->config.backend, NAMI_LANE_COMPUTE,
+                      &e->kernels[i], e->config.layout->wide, &item, u->rate,
+                      e->share.rolling ? u->clip : clip_of(e, i), u->step);
+}
+
 void nami_exec_update(nami_exec *e, const nami_update *u)
 {
+    nami_gather_begin(e, u->local);
     for (int i = 0; i < e->share.params; i++) {
-        const nami_share_param *h = &e->share.param[i];
-        if (h->local != u->local)
+        if (e->share.param[i].local != u->local)
             continue;
-        if (e->config.model->param[h->param].statistic) {
-            update_statistic(e, i);
-            continue;
-        }
-        nami_optim_item item = {.count = h->count,
-                                .decay = e->config.model->param[h->param].decay,
-                                .w = nami_ring_weight(e, i, u->to),
-                                .from = nami_ring_weight(e, i, u->from),
-                                .g = nami_sums_of(e, i)};
-        nami_optim_place(e->config.optim, e->state + h->at, e->share.state, &item);
-        nami_optim_update(e->config.optim, e->config.backend, NAMI_LANE_COMPUTE,
-                          &e->kernels[i], e->config.layout->wide, &item, u->rate,
-                          e->share.rolling ? u->clip : clip_of(e, i), u->step);
+        update_param(e, i, u);
+        nami_gather_add(e, i, u->to);
         nami_exec_progress(e);
     }
 }

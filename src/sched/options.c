@@ -73,6 +73,18 @@ static const nami_option rows[] = {
      .maximum = 1 << 20,
      .help = "Data-parallel replicas of the pipeline (D)."},
     {.section = "pipeline",
+     .key = "zero",
+     .kind = NAMI_OPTION_INT,
+     .offset = FIELD(zero),
+     .fallback = "0",
+     .minimum = 0,
+     .maximum = 1,
+     .help =
+         "Stage of ZeRO. 1: each replica of a position keeps and updates a slice of "
+         "the optimiser's state, so that it takes 1/D of the memory; gradients are "
+         "scattered to their slices and updated weights are gathered. Bits, "
+         "checkpoints and the bytes sent are those of 0. Needs a flush."},
+    {.section = "pipeline",
      .key = "recompute",
      .kind = NAMI_OPTION_BOOL,
      .offset = FIELD(recompute),
@@ -279,6 +291,7 @@ nami_status nami_recipe_from_options(const nami_pipeline_options *o, int ranks,
                      .slices = (int)o->slices,
                      .replicas = (int)o->replicas,
                      .recompute = o->recompute,
+                     .zero = o->zero > 0,
                      .stage_replicas = o->stage_replicas,
                      .depth = o->depth,
                      .stage_recompute = o->stage_recompute};

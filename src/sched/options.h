@@ -13,6 +13,7 @@ typedef struct nami_pipeline_options {
     int64_t slices;        /* K; above 1 only with an order that slices */
     int64_t microbatches;  /* per step, over all replicas */
     int64_t replicas;      /* D */
+    int64_t zero;          /* 1: each replica keeps a slice of the optimiser's state */
     bool recompute;
     int placement;            /* 0: the preset's, else nami_placement_kind + 1 */
     char *order;              /* "": the preset's */

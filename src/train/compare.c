@@ -37,6 +37,7 @@ static void make_single(pair *p, const nami_settings *s)
     p->single.pipeline.stage_recompute.count = 0;
     p->single.pipeline.positions = p->single.pipeline.replicas = 1;
     p->single.pipeline.slices = 1;
+    p->single.pipeline.zero = 0;
     for (int i = 0; i < NAMI_SWITCHES; i++)
         p->single.change[i] = nami_switch_none();
 }
@@ -52,8 +53,9 @@ static nami_status start(nami_job *job, nami_comm *c, const nami_settings *s)
 /* Bits of parameter `i`, from its owner to `into` on rank 0. Collective. */
 static int fetch(pair *p, int i, float *into)
 {
-    bool owner = false;
-    const float *own = nami_exec_array(p->layout.exec, i, 0, &owner);
+    const nami_exec_slab slab = nami_exec_array(p->layout.exec, i, 0);
+    const bool owner = slab.owner;
+    const float *own = slab.data;
     int rank = nami_comm_rank(p->comm);
     int from = (int)nami_comm_max(p->comm, owner ? rank : -1);
     size_t bytes =
@@ -73,9 +75,8 @@ static int fetch(pair *p, int i, float *into)
 
 static void compare_param(pair *p, int i, const float *layout, int from, int64_t step)
 {
-    bool owner = false;
     const nami_param *param = &p->layout.model->param[i];
-    const float *one = nami_exec_array(p->one.exec, i, 0, &owner);
+    const float *one = nami_exec_array(p->one.exec, i, 0).data;
     int64_t count = nami_shape_count(&param->shape);
     double most = 0;
     if (!memcmp(one, layout, (size_t)count * sizeof *one))

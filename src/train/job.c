@@ -76,11 +76,15 @@ static nami_status plan_leg(const nami_job *job, nami_leg *leg, int64_t partials
     return check_memory(job, leg);
 }
 
-/* Bytes of parameters and optimiser states of a position. */
-static double bytes_of_arrays(const nami_job *job, const nami_leg *leg, int position)
+/* Bytes of the parameters, and of the optimiser states that a rank of a position has. */
+static double bytes_of_parameters(const nami_leg *leg, int position)
 {
-    return (double)leg->budget[position].parameters *
-           (1 + nami_optim_states(&job->settings->optim)) * sizeof(float);
+    return (double)leg->budget[position].parameters * sizeof(float);
+}
+
+static double bytes_of_states(const nami_leg *leg, int position)
+{
+    return (double)leg->budget[position].bytes[NAMI_MEM_OPTIMIZER];
 }
 
 /* What a rank needs while it hands over: its executor, the arrays that it owns in the old layout, and, of a device,
@@ -89,11 +93,15 @@ static double bytes_of_handing(const nami_job *job, const nami_leg *held, int ra
                                const nami_leg *old)
 {
     int position = nami_layout_position(&held->layout, rank);
+    int before = nami_layout_position(&old->layout, rank);
+    bool first = nami_layout_replica(&old->layout, rank) == 0;
     double bytes = (double)held->budget[position].total;
     if (!job->backend->host)
-        bytes += bytes_of_arrays(job, held, position);
-    if (nami_layout_replica(&old->layout, rank) == 0)
-        bytes += bytes_of_arrays(job, old, nami_layout_position(&old->layout, rank));
+        bytes += bytes_of_parameters(held, position) + bytes_of_states(held, position);
+    if (first)
+        bytes += bytes_of_parameters(old, before);
+    if (first || old->layout.recipe.zero)
+        bytes += bytes_of_states(old, before);
     return bytes;
 }
 

@@ -7,11 +7,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-static size_t elements(const nami_cargo *cargo, int param)
-{
-    return (size_t)nami_shape_count(&cargo->model->param[param].shape);
-}
-
 /* Arrays of a parameter: a statistic has no optimiser. */
 static int arrays_of(const nami_cargo *cargo, int param)
 {
@@ -21,32 +16,40 @@ static int arrays_of(const nami_cargo *cargo, int param)
 void nami_cargo_take(nami_exec *e, const nami_model *m, int states, nami_cargo *out)
 {
     *out = (nami_cargo){.model = m, .states = states};
-    out->array = nami_calloc(NAMI_MEM_OTHER, (size_t)m->params + 1, sizeof *out->array);
-    for (int p = 0; p < m->params; p++) {
-        bool owner = false;
-        size_t count = elements(out, p);
-        if (nami_exec_array(e, p, 0, &owner) == NULL || !owner)
+    out->slab = nami_calloc(NAMI_MEM_OTHER, (size_t)(m->params * states) + 1,
+                            sizeof *out->slab);
+    for (int i = 0; i < m->params * states; i++) {
+        if (i % states >= arrays_of(out, i / states))
             continue;
-        int arrays = arrays_of(out, p);
-        out->array[p] =
-            nami_alloc(NAMI_MEM_OTHER, (size_t)arrays * count * sizeof(float));
-        for (int s = 0; s < arrays; s++)
-            memcpy(out->array[p] + (size_t)s * count, nami_exec_array(e, p, s, &owner),
-                   count * sizeof(float));
+        nami_exec_slab slab = nami_exec_array(e, i / states, i % states);
+        if (!slab.owner || slab.count == 0)
+            continue;
+        size_t bytes = (size_t)slab.count * sizeof *slab.data;
+        out->slab[i] = slab;
+        out->slab[i].data = nami_alloc(NAMI_MEM_OTHER, bytes);
+        memcpy(out->slab[i].data, slab.data, bytes);
     }
 }
 
 void nami_cargo_free(nami_cargo *cargo)
 {
-    for (int p = 0; cargo->array && p < cargo->model->params; p++)
-        nami_free(cargo->array[p]);
-    nami_free(cargo->array);
+    for (int i = 0; cargo->slab && i < cargo->model->params * cargo->states; i++)
+        nami_free(cargo->slab[i].data);
+    nami_free(cargo->slab);
     *cargo = (nami_cargo){0};
 }
 
 /* --- who owns, who needs --- */
 
-enum { OWNS = 1, NEEDS = 2 };
+/* Elements [from, end) of an array. */
+typedef struct range {
+    int64_t from, end;
+} range;
+
+/* What a rank has of an array, and what it needs. */
+typedef struct role {
+    range owns, needs;
+} role;
 
 /* A hand-over under way. */
 typedef struct handing {
@@ -54,70 +57,68 @@ typedef struct handing {
     nami_comm *comm;
     nami_exec *exec;
     double stall;
-    char *role;            /* [ranks][params]: OWNS, NEEDS or both */
-    nami_request *request; /* [ranks * states] */
+    int arrays;
+    role *role;            /* [ranks][arrays] */
+    nami_request *request; /* [2 * ranks] */
     int requests;
 } handing;
 
-static bool has_role(const handing *h, int rank, int param, int role)
+static nami_exec_slab target(const handing *h, int array)
 {
-    return (h->role[(size_t)rank * (size_t)h->cargo->model->params + (size_t)param] &
-            role) != 0;
+    const int states = h->cargo->states, param = array / states;
+    return array % states < arrays_of(h->cargo, param)
+               ? nami_exec_array(h->exec, param, array % states)
+               : (nami_exec_slab){0};
 }
 
 static void find_roles(handing *h)
 {
-    size_t params = (size_t)h->cargo->model->params;
-    size_t ranks = (size_t)nami_comm_size(h->comm);
-    bool owner;
-    char *own = nami_calloc(NAMI_MEM_OTHER, params + 1, 1);
-    h->role = nami_calloc(NAMI_MEM_OTHER, ranks * params + 1, 1);
-    for (size_t p = 0; p < params; p++) {
-        bool needs = nami_exec_array(h->exec, (int)p, 0, &owner) != NULL;
-        own[p] = (char)((h->cargo->array[p] ? OWNS : 0) | (needs ? NEEDS : 0));
+    const size_t ranks = (size_t)nami_comm_size(h->comm), arrays = (size_t)h->arrays;
+    role *own = nami_calloc(NAMI_MEM_OTHER, arrays + 1, sizeof *own);
+    h->role = nami_calloc(NAMI_MEM_OTHER, ranks * arrays + 1, sizeof *h->role);
+    for (int i = 0; i < h->arrays; i++) {
+        const nami_exec_slab *has = &h->cargo->slab[i], in = target(h, i);
+        own[i] = (role){.owns = {has->from, has->from + has->count},
+                        .needs = {in.from, in.from + in.count}};
     }
-    nami_comm_gather(h->comm, own, params, h->role);
+    nami_comm_gather(h->comm, own, arrays * sizeof *own, h->role);
     nami_free(own);
 }
 
-static int owner_of(const handing *h, int param)
+static const role *role_of(const handing *h, int rank, int array)
 {
-    for (int r = 0; r < nami_comm_size(h->comm); r++)
-        if (has_role(h, r, param, OWNS))
-            return r;
-    NAMI_CHECK(!"every parameter has an owner");
-    return -1;
+    return &h->role[(size_t)rank * (size_t)h->arrays + (size_t)array];
+}
+
+static range common(range a, range b)
+{
+    return (range){.from = a.from > b.from ? a.from : b.from,
+                   .end = a.end < b.end ? a.end : b.end};
 }
 
 /* --- messages --- */
 
-static float *target(const handing *h, int param, int state)
+/* What `rank` needs and this rank has goes there, and the other way round. */
+static void exchange(handing *h, int array, int rank)
 {
-    bool owner;
-    return nami_exec_array(h->exec, param, state, &owner);
-}
-
-static void start_sends(handing *h, int param)
-{
-    size_t count = elements(h->cargo, param);
-    int arrays = arrays_of(h->cargo, param);
-    for (int r = 0; r < nami_comm_size(h->comm); r++)
-        for (int s = 0; s < arrays && has_role(h, r, param, NEEDS); s++) {
-            const float *from = h->cargo->array[param] + (size_t)s * count;
-            if (r == nami_comm_rank(h->comm))
-                memcpy(target(h, param, s), from, count * sizeof *from);
-            else
-                h->request[h->requests++] =
-                    nami_comm_send(h->comm, from, count * sizeof *from, r, 0);
-        }
-}
-
-static void start_receives(handing *h, int param, int owner)
-{
-    size_t bytes = elements(h->cargo, param) * sizeof(float);
-    for (int s = 0; s < arrays_of(h->cargo, param); s++)
+    const int me = nami_comm_rank(h->comm);
+    const role *own = role_of(h, me, array), *other = role_of(h, rank, array);
+    const range out = common(own->owns, other->needs);
+    const range back = common(other->owns, own->needs);
+    const nami_exec_slab *has = &h->cargo->slab[array], in = target(h, array);
+    const size_t sent = sizeof(float) * (size_t)(out.end - out.from);
+    if (rank == me && out.from < out.end)
+        memcpy(in.data + (out.from - in.from), has->data + (out.from - has->from),
+               sent);
+    if (rank == me)
+        return;
+    if (out.from < out.end)
         h->request[h->requests++] =
-            nami_comm_receive(h->comm, target(h, param, s), bytes, owner, 0);
+            nami_comm_send(h->comm, has->data + (out.from - has->from), sent, rank, 0);
+    if (back.from < back.end)
+        h->request[h->requests++] =
+            nami_comm_receive(h->comm, in.data + (back.from - in.from),
+                              sizeof(float) * (size_t)(back.end - back.from), rank, 0);
 }
 
 static bool all_done(handing *h)
@@ -131,7 +132,7 @@ static bool all_done(handing *h)
 /* A process that was stopped and goes on sees the clock jump; that is not waiting. */
 enum { JUMP = 1 };
 
-static void wait_all(handing *h, int param, int owner)
+static void wait_all(handing *h, int param)
 {
     nami_patience patience = {0};
     double waited = 0, last = nami_now();
@@ -146,11 +147,11 @@ static void wait_all(handing *h, int param, int owner)
         activity = nami_comm_activity(h->comm);
         if (h->stall > 0 && waited > h->stall) {
             nami_fail_clear();
-            nami_die(nami_fail(NAMI_ELOST,
-                               "rank %d waited %.0f s while %s went from rank %d to "
-                               "the ranks of the new layout",
-                               nami_comm_rank(h->comm), h->stall,
-                               h->cargo->model->param[param].name, owner));
+            nami_die(nami_fail(
+                NAMI_ELOST,
+                "rank %d waited %.0f s while %s went to the ranks of the "
+                "new layout",
+                nami_comm_rank(h->comm), h->stall, h->cargo->model->param[param].name));
         }
     }
     h->requests = 0;
@@ -158,17 +159,18 @@ static void wait_all(handing *h, int param, int owner)
 
 void nami_cargo_give(const nami_cargo *cargo, nami_comm *c, nami_exec *e, double stall)
 {
-    handing h = {.cargo = cargo, .comm = c, .exec = e, .stall = stall};
-    size_t most = (size_t)nami_comm_size(c) * (size_t)cargo->states;
-    h.request = nami_calloc(NAMI_MEM_OTHER, most + 1, sizeof *h.request);
+    handing h = {.cargo = cargo,
+                 .comm = c,
+                 .exec = e,
+                 .stall = stall,
+                 .arrays = cargo->model->params * cargo->states};
+    const int ranks = nami_comm_size(c);
+    h.request = nami_calloc(NAMI_MEM_OTHER, 2 * (size_t)ranks, sizeof *h.request);
     find_roles(&h);
-    for (int p = 0; p < cargo->model->params; p++) {
-        int owner = owner_of(&h, p), rank = nami_comm_rank(c);
-        if (rank == owner)
-            start_sends(&h, p);
-        else if (has_role(&h, rank, p, NEEDS))
-            start_receives(&h, p, owner);
-        wait_all(&h, p, owner);
+    for (int i = 0; i < h.arrays; i++) {
+        for (int r = 0; r < ranks; r++)
+            exchange(&h, i, r);
+        wait_all(&h, i / cargo->states);
     }
     nami_exec_refresh(e);
     nami_free(h.role);

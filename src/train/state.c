@@ -9,7 +9,7 @@
 #include "deck/deck.h"
 #include "exchange/exchange.h"
 
-/* The whole catalogue, `states` arrays a parameter, one a statistic. When saving, each array comes from its owner alone. */
+/* The whole catalogue, `states` arrays a parameter, one a statistic. When saving, each element comes from its owner alone. */
 static nami_ckpt_item *make_items(nami_job *job, int states, bool save, int *items)
 {
     const nami_optim_options *optim = &job->settings->optim;
@@ -22,15 +22,15 @@ static nami_ckpt_item *make_items(nami_job *job, int states, bool save, int *ite
             const nami_param *param = &job->model->param[p];
             if (param->statistic && s > 0)
                 continue;
-            bool owner = false;
-            float *data = nami_exec_array(job->exec, p, s, &owner);
-            bool used = data && (owner || !save);
+            nami_exec_slab slab = nami_exec_array(job->exec, p, s);
+            bool used = slab.count > 0 && (slab.owner || !save);
             item[(*items)++] = (nami_ckpt_item){
                 .group = s ? nami_optim_state_group(optim, s - 1) : "parameters",
                 .name = param->name,
                 .shape = param->shape,
-                .count = used ? nami_shape_count(&param->shape) : 0,
-                .data = used ? data : NULL};
+                .from = used ? slab.from : 0,
+                .count = used ? slab.count : 0,
+                .data = used ? slab.data : NULL};
         }
     return item;
 }
@@ -72,10 +72,9 @@ nami_status nami_job_init(nami_job *job, const char *path)
     if (!is_foreign(job->comm, path))
         return nami_job_load(job, path, true);
     int params = job->model->params;
-    bool owner;
     float **data = nami_calloc(NAMI_MEM_OTHER, (size_t)params + 1, sizeof *data);
     for (int p = 0; p < params; p++)
-        data[p] = nami_exec_array(job->exec, p, 0, &owner);
+        data[p] = nami_exec_array(job->exec, p, 0).data;
     nami_status status = nami_exchange_load(job->comm, path, job->model, data);
     nami_free(data);
     if (status == NAMI_OK)

@@ -25,10 +25,10 @@
             "depth, ...) start from their defaults."),                                 \
         KEY(name, positions), KEPT(name, waves), KEPT(name, chunks),                   \
         KEPT(name, slices), KEPT(name, microbatches), KEY(name, replicas),             \
-        KEPT(name, recompute), KEY(name, placement), KEY(name, order),                 \
-        KEY(name, weights), KEY(name, split), KEY(name, stage_replicas),               \
-        KEY(name, cuts), KEY(name, depth), KEY(name, stage_recompute),                 \
-        KEPT(name, window)
+        KEPT(name, zero), KEPT(name, recompute), KEY(name, placement),                 \
+        KEY(name, order), KEY(name, weights), KEY(name, split),                        \
+        KEY(name, stage_replicas), KEY(name, cuts), KEY(name, depth),                  \
+        KEY(name, stage_recompute), KEPT(name, window)
 
 static const nami_option first_rows[] = {ROWS("switch")};
 static const nami_option second_rows[] = {ROWS("switch2")};
@@ -111,8 +111,8 @@ nami_status nami_switch_read(const nami_switch_options *o, int number, bool *giv
 
 bool nami_switch_keeps(const char *key)
 {
-    static const char *const kept[] = {"waves",        "chunks",    "slices",
-                                       "microbatches", "recompute", "window"};
+    static const char *const kept[] = {"waves",     "chunks", "slices", "microbatches",
+                                       "recompute", "window", "zero"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         if (!strcmp(key, kept[i]))
             return true;

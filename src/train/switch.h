@@ -16,7 +16,7 @@ enum { NAMI_SWITCHES = 2 };
 typedef struct nami_switch_options {
     char *at; /* "60 epochs", "5000 steps", "5000" */
     char *schedule, *positions, *waves, *chunks, *slices, *microbatches, *replicas,
-        *recompute, *placement, *order, *weights, *split, *stage_replicas, *cuts,
+        *zero, *recompute, *placement, *order, *weights, *split, *stage_replicas, *cuts,
         *depth, *stage_recompute, *window;
 } nami_switch_options;
 

@@ -198,9 +198,8 @@ static void execute(const async_way *w, const nami_model *m, const nami_layout *
             out->loss[at + i] = r[i].loss;
     }
     for (int p = 0; p < m->params; p++) {
-        bool owner;
         size_t bytes = (size_t)nami_shape_count(&m->param[p].shape) * sizeof(double);
-        const void *x = nami_exec_array(e, p, 0, &owner);
+        const void *x = nami_exec_array(e, p, 0).data;
         out->param[p] = x != NULL ? malloc(bytes) : NULL;
         if (x != NULL)
             memcpy(out->param[p], x, bytes);

@@ -23,7 +23,7 @@ typedef struct bench {
     nami_exec *exec;
 } bench;
 
-/* A wave over all ranks; with `pairs` two replicas. */
+/* A wave over all ranks; with `pairs` two replicas, which keep slices of optimiser states. */
 static void bench_open(bench *b, bool pairs)
 {
     int replicas = pairs && size % 2 == 0 ? 2 : 1;
@@ -31,7 +31,8 @@ static void bench_open(bench *b, bool pairs)
                     .positions = size / replicas,
                     .waves = 1,
                     .chunks = 1,
-                    .replicas = replicas};
+                    .replicas = replicas,
+                    .zero = pairs};
     b->model = tiny_model(&basis);
     b->optim = tiny_optim(&basis);
     assert_ok(nami_backend_open(basis.backend, 1, basis.act, &b->backend));
@@ -65,8 +66,7 @@ static int64_t checksum(bench *b)
 /* Set element 0 of a parameter wherever it lies; returns what was there (0 elsewhere). */
 static float poke(bench *b, int param, float value)
 {
-    bool owner;
-    float *x = nami_exec_array(b->exec, param, 0, &owner), old = 0;
+    float *x = nami_exec_array(b->exec, param, 0).data, old = 0;
     if (x != NULL) {
         old = x[0];
         x[0] = value;

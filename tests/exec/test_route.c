@@ -334,6 +334,13 @@ static void test_refusal(void **state)
     nami_route route[1];
     s.list[0].item[1].kind = NAMI_DRAIN;
     assert_fails(nami_routes_make(&s, route), NAMI_EPLAN, "cannot be run yet");
+    s.list[0].item[1].kind = NAMI_REDUCE_SCATTER;
+    assert_fails(nami_routes_make(&s, route), NAMI_EPLAN,
+                 "REDUCE_SCATTER does not go with pipeline.zero = 0");
+    s.list[0].item[1].kind = NAMI_REDUCE;
+    s.recipe.zero = true;
+    assert_fails(nami_routes_make(&s, route), NAMI_EPLAN,
+                 "REDUCE does not go with pipeline.zero = 1");
     s.list[0].item[1].kind = NAMI_UPDATE;
     assert_fails(nami_routes_make(&s, route), NAMI_EPLAN, "comes after an UPDATE");
     nami_schedule_free(&s);

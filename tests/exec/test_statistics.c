@@ -102,6 +102,22 @@ static void test_replicas(void **state)
     assert_true(isfinite(got.valid));
 }
 
+/* Replicas that keep slices update those of the statistics, and all get them. */
+static void test_slices(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    p.micros = p.partials = size;
+    p.steps = 2;
+    tiny_way w = way("gpipe", 1);
+    w.replicas = size;
+    tiny_outcome want = tiny_run(world, &p, &w);
+    w.zero = true;
+    tiny_outcome got = tiny_run(world, &p, &w);
+    assert_true(isfinite(got.valid));
+    assert_memory_equal(&got, &want, sizeof got);
+}
+
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
@@ -111,6 +127,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_replicas),
+        cmocka_unit_test(test_slices),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -360,8 +360,7 @@ static void exchange(nami_exec *e, const nami_model *m, int states, int64_t step
 {
     assert_true(m->params * (states + 1) <= ARRAYS);
     for (int i = 0; i < m->params * (states + 1); i++) {
-        bool owner;
-        float *x = nami_exec_array(e, i / (states + 1), i % (states + 1), &owner);
+        float *x = nami_exec_array(e, i / (states + 1), i % (states + 1)).data;
         size_t bytes = (size_t)nami_shape_count(&m->param[i / (states + 1)].shape) *
                        sizeof(double);
         if (x == NULL)
@@ -406,8 +405,7 @@ static void test_arrays(void **state)
 
 static void spoil(nami_exec *e, const nami_model *m, int states, int64_t step)
 {
-    bool owner;
-    double *x = (double *)(void *)nami_exec_array(e, m->params - 1, 0, &owner);
+    double *x = (double *)(void *)nami_exec_array(e, m->params - 1, 0).data;
     (void)states;
     if (step == 4 && x != NULL)
         x[0] = NAN;

@@ -12,7 +12,11 @@
 #define TINY_TIME 7 /* a test may bring its own */
 #endif
 
-enum { TINY_VOCABULARY = 37, TINY_STEPS = 20 };
+#ifndef TINY_VOCABULARY
+#define TINY_VOCABULARY 37
+#endif
+
+enum { TINY_STEPS = 20 };
 
 /* What numbers may depend on. */
 typedef struct tiny_problem {
@@ -33,6 +37,7 @@ typedef struct tiny_way {
     const char *schedule;
     int positions, waves, chunks, replicas;
     int slices; /* 0: whole samples */
+    bool zero;
     nami_split split;
     nami_ints stage_replicas, depth, stage_recompute;
     int weights; /* 0: the preset's, else nami_weights + 1 */
@@ -126,6 +131,7 @@ static inline nami_status tiny_layout(const tiny_problem *p, const tiny_way *w,
                              .window = w->window,
                              .recompute = p->recompute};
     NAMI_TRY(nami_recipe_preset(&r.recipe, w->schedule));
+    r.recipe.zero = w->zero;
     r.recipe.stage_replicas = w->stage_replicas;
     r.recipe.depth = w->depth;
     r.recipe.stage_recompute = w->stage_recompute;
@@ -147,13 +153,30 @@ static inline uint64_t tiny_hash(uint64_t h, const float *x, int64_t count)
     return h;
 }
 
-/* What one rank holds of one array. */
+/* What one rank holds of one array: a hash for each stretch of it. */
+enum { TINY_STRETCH = 65536 };
 typedef struct tiny_piece {
-    int64_t hash;
-    bool held, owned;
+    int64_t from, count;
+    int64_t
+        hash; /* of the hashes of its stretches, each of which does not depend on the others */
+    bool owned;
 } tiny_piece;
 
-/* Checksum of the whole model on every rank of c; copies that a parameter has elsewhere must equal its owner's. */
+/* Hashes of the stretches of elements [from, from + count), which begins with one, mixed with their numbers and added up. */
+static inline int64_t tiny_stretches(const float *x, int64_t from, int64_t count)
+{
+    uint64_t sum = 0;
+    assert_int_equal(from % TINY_STRETCH, 0);
+    for (int64_t at = 0; at < count; at += TINY_STRETCH) {
+        int64_t n = count - at < TINY_STRETCH ? count - at : TINY_STRETCH;
+        sum += nami_mix(tiny_hash(0xcbf29ce484222325u, x + at, n),
+                        (uint64_t)((from + at) / TINY_STRETCH));
+    }
+    return (int64_t)sum;
+}
+
+/* Checksum of the whole model on every rank of c; its owners have each element once, and copies that a parameter has elsewhere
+ * must equal them. */
 static inline int64_t tiny_checksum(nami_comm *c, nami_exec *e, const nami_model *m,
                                     int states)
 {
@@ -161,30 +184,28 @@ static inline int64_t tiny_checksum(nami_comm *c, nami_exec *e, const nami_model
     size_t bytes = (size_t)arrays * sizeof(tiny_piece);
     tiny_piece *own = calloc(1, bytes), *all = calloc((size_t)ranks, bytes);
     for (int i = 0; i < arrays; i++) {
-        int param = i / (states + 1);
-        const float *x = nami_exec_array(e, param, i % (states + 1), &own[i].owned);
-        own[i].held = x != NULL;
-        if (x != NULL)
-            own[i].hash = (int64_t)tiny_hash(0xcbf29ce484222325u, x,
-                                             nami_shape_count(&m->param[param].shape));
+        const nami_exec_slab x = nami_exec_array(e, i / (states + 1), i % (states + 1));
+        own[i] = (tiny_piece){.from = x.from, .count = x.count, .owned = x.owner};
+        if (x.count > 0)
+            own[i].hash = tiny_stretches(x.data, x.from, x.count);
     }
     nami_comm_gather(c, own, bytes, all);
     uint64_t sum = 0;
     for (int i = 0; i < arrays; i++) {
-        int owner = -1;
+        const int64_t whole = nami_shape_count(&m->param[i / (states + 1)].shape);
+        int64_t count = 0;
+        uint64_t hash = 0;
         for (int r = 0; r < ranks; r++) {
-            if (!all[r * arrays + i].owned)
-                continue;
-            assert_int_equal(owner, -1);
-            owner = r;
+            const tiny_piece *p = &all[r * arrays + i];
+            count += p->owned ? p->count : 0;
+            hash += p->owned ? (uint64_t)p->hash : 0;
         }
-        assert_true(owner >= 0);
+        assert_int_equal(count, whole);
         for (int r = 0; r < ranks; r++) {
-            if (all[r * arrays + i].held)
-                assert_int_equal(all[r * arrays + i].hash,
-                                 all[owner * arrays + i].hash);
+            if (all[r * arrays + i].count == whole)
+                assert_int_equal(all[r * arrays + i].hash, (int64_t)hash);
         }
-        sum = nami_mix(sum, (uint64_t)all[owner * arrays + i].hash);
+        sum = nami_mix(sum, hash);
     }
     free(own);
     free(all);
@@ -241,7 +262,8 @@ static inline void tiny_evaluate(nami_exec *e, const tiny_problem *p,
     assert_ok(nami_exec_evaluate(e, 1000, p->batch - 1, source, &r));
     assert_int_equal(r.tokens, (p->batch - 1) * TINY_TIME);
     assert_in_range(r.five, r.best, r.tokens);
-    assert_true(r.five > 0); /* five of few words: some are always among them */
+    if (TINY_VOCABULARY < 100) /* five of few words: some are always among them */
+        assert_true(r.five > 0);
     out->valid = r.loss;
     out->best = r.best;
     out->five = r.five;

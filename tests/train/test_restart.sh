@@ -17,7 +17,7 @@ layout() {
     0) echo "1 pipeline.schedule=gpipe" ;;
     1) echo "2 pipeline.schedule=hanayo" ;;
     2) echo "4 pipeline.schedule=hanayo" ;;
-    3) echo "2 pipeline.schedule=dapple pipeline.replicas=2" ;;
+    3) echo "2 pipeline.schedule=dapple pipeline.replicas=2 pipeline.zero=1" ;;
     4) echo "4 pipeline.schedule=dapple pipeline.replicas=2" ;;
     5) echo "2 pipeline.schedule=interleaved pipeline.chunks=2" ;;
     6) echo "3 pipeline.schedule=gpipe" ;;

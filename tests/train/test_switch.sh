@@ -38,15 +38,15 @@ through() {
 }
 
 deck 12
-through wave 2 5 'schedule=hanayo replicas=1' pipeline.schedule=dapple pipeline.replicas=2
-through back 2 6 'schedule=dapple replicas=2 microbatches=8 recompute=yes' train.optimizer=sgd train.momentum=0.9 train.partials=2
+through wave 2 5 'schedule=hanayo replicas=1 zero=0' pipeline.schedule=dapple pipeline.replicas=2 pipeline.zero=1
+through back 2 6 'schedule=dapple replicas=2 zero=1 microbatches=8 recompute=yes' train.optimizer=sgd train.momentum=0.9 train.partials=2
 through cuts 3 7 'schedule=gpipe cuts=0,1,7' pipeline.schedule=gpipe train.precision=bf16 model.tied=yes
 through copies 2 4 'schedule=chimera' pipeline.schedule=hanayo-zb
 through device 2 5 'schedule=interleaved' pipeline.schedule=zb-h1 train.backend=emu train.optimizer=sgd
 through four 4 5 'schedule=hanayo waves=1' pipeline.schedule=dapple pipeline.replicas=4
 through sample 4 5 'schedule=dapple split=sample stage_replicas=2-1-1 replicas=1' pipeline.schedule=gpipe pipeline.replicas=4 train.partials=0
 through uneven 4 6 'schedule=gpipe split=microbatch stage_replicas= replicas=4 microbatches=4' pipeline.schedule=gpipe \
-    pipeline.split=sample pipeline.stage_replicas=3-1 pipeline.microbatches=2 train.partials=0
+    pipeline.split=sample pipeline.stage_replicas=3-1 pipeline.microbatches=2 train.partials=0 pipeline.zero=1 model.vocabulary=6000
 
 # images, whose running statistics move too; pixels are letters, labels go round
 { printf '\000\000\010\003\000\000\001\000\000\000\000\034\000\000\000\034'; cat text text text | head -c 200704; } >pixels
