@@ -121,8 +121,9 @@ static void print_plan(const nami_job *job)
         nami_print("image%s", l->micro > 1 ? "s" : "");
     else
         nami_print("samples of %lld tokens", (long long)l->time);
-    nami_print(", %s%s\n", nami_dtype_name(l->act),
-               l->recompute ? ", recomputing" : "");
+    nami_print(", %s%s%s\n", nami_dtype_name(l->act),
+               l->recompute ? ", recomputing" : "",
+               l->recipe.zero ? ", states in slices" : "");
     nami_text_free(&shape);
     nami_print("bubble    %.4f predicted: stages cost their FLOPs, messages nothing\n",
                predict(job));
