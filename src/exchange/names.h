@@ -49,6 +49,7 @@ typedef struct nami_names {
 extern const nami_names nami_names_gpt, nami_names_bert;
 extern const nami_names nami_names_cifar, nami_names_densenet121;
 extern const nami_names nami_names_inception, nami_names_image;
+extern const nami_names nami_names_vit;
 
 /* The table of a family. Local. */
 const nami_names *nami_names_of(const char *family);

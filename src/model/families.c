@@ -30,7 +30,8 @@
     FAMILY(inception)                                                                  \
     FAMILY(densenet121)                                                                \
     FAMILY(mobilenetv2)                                                                \
-    FAMILY(squeezenet)
+    FAMILY(squeezenet)                                                                 \
+    FAMILY(vit)
 
 #define ADDRESS(name) &nami_family_##name,
 #define NAME(name) #name,

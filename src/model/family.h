@@ -29,8 +29,10 @@ typedef struct nami_family {
     const char *
         unread; /* keys of the deck that it does not read while others of its kind do, as "stem" or "heads
                            tied", and "dropout" for train.dropout; NULL: none */
-    bool masked;     /* samples are sentences with masked tokens */
-    bool causal;     /* no token depends on a later one: sequences can be sliced */
+    const char
+        *reads;  /* keys that it reads while others of its kind do not; NULL: none */
+    bool masked; /* samples are sentences with masked tokens */
+    bool causal; /* no token depends on a later one: sequences can be sliced */
     double norm_eps; /* of layer norms; 0: PyTorch's 1e-5 */
     /* Of image models that are lists of layers (net.h): write them down. check and blocks are NULL then. */
     void (*net)(struct nami_net *n, const nami_model_options *o);
@@ -66,6 +68,7 @@ extern const nami_family nami_family_resnet101, nami_family_resnet152;
 extern const nami_family nami_family_resnext50;
 extern const nami_family nami_family_squeezenet, nami_family_vgg11, nami_family_vgg13;
 extern const nami_family nami_family_vgg16, nami_family_vgg19;
+extern const nami_family nami_family_vit;
 extern const nami_family nami_family_template; /* a pattern to copy */
 
 /* A model of `family` instead of options.family. Local. Status as nami_model_new. */

@@ -38,6 +38,8 @@ static const nami_option rows[] = {
         .help = "Channels of the images; 0 takes them from the training set."),
     ROW(classes, INT, .fallback = "0", .maximum = MOST,
         .help = "Classes of images; 0 takes the number from the training set."),
+    ROW(patch, INT, .fallback = "16", .minimum = 1, .maximum = 4096, .unit = "pixels",
+        .help = "Family vit: height and width of the patches that become tokens."),
     ROW(stem, CHOICE, .fallback = "imagenet", .choices = stems,
         .help = "Image families: imagenet as published for 224 pixels, small with a "
                 "stride of 1 at first and a head of one layer, for up to 64 pixels."),
@@ -140,6 +142,7 @@ static const struct reach {
     {"stem", false, true, NULL},
     {"batch_norm", false, true, "vgg"},
     {"chain", false, true, "chain"},
+    {"patch", false, false, NULL},
 };
 
 static const nami_option *row_of(const char *key)
@@ -150,12 +153,20 @@ static const nami_option *row_of(const char *key)
     return &rows[i];
 }
 
+/* Whether `word` is one of `list`, words with blanks between them; NULL: none. */
+static bool is_among(const char *list, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = list; at && (at = strstr(at, word)); at += length)
+        if ((at == list || at[-1] == ' ') && (at[length] == ' ' || !at[length]))
+            return true;
+    return false;
+}
+
 /* Whether the family reads a key of [model], or train.dropout. */
 static bool reads(const nami_family *f, const char *key)
 {
-    const char *word = f->unread ? strstr(f->unread, key) : NULL;
-    size_t length = strlen(key);
-    return !word || (word[length] != ' ' && word[length] != '\0');
+    return !is_among(f->unread, key);
 }
 
 /* Keys of [synthetic] belong to the family of that name. */
@@ -181,6 +192,7 @@ nami_status nami_model_check_keys(const nami_model_options *o)
         bool read = (images ? r->images : r->text) && reads(family, r->key);
         if (r->family && strncmp(name, r->family, strlen(r->family)) != 0)
             read = false;
+        read = read || is_among(family->reads, r->key);
         if (!read && !nami_option_untouched(row_of(r->key), o))
             return nami_fail(NAMI_EINPUT,
                              "model.%s is set, but family %s does not read it; remove "

@@ -21,6 +21,7 @@ typedef struct nami_model_options {
     int family; /* index into the families: gpt, synthetic */
     int64_t layers, width, heads, context, vocabulary;
     int64_t mlp_width;                    /* 0: 4 width */
+    int64_t patch;                        /* of vit */
     int64_t type_vocabulary, predictions; /* of bert; predictions 0: of the data */
     int64_t image_height, image_width,
         image_channels;     /* of image families; 0: the data's */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_images.c - a small image model with batch norm: the same bits on every layout, running statistics included. */
+/* test_images.c - a small image model with batch norm, and a vision transformer: the same bits on every layout, running statistics included. */
 #define TINY_TIME 1 /* one class a sample */
 #include "model/family.h"
 #include "tiny.h"
@@ -22,6 +22,26 @@ static nami_model *image_model(const tiny_problem *p)
                             .image_channels = CHANNELS,
                             .classes = CLASSES};
     while (strcmp(nami_family_names[o.family], "chain") != 0)
+        o.family++;
+    assert_ok(nami_model_new(&o, p->dropout, &m));
+    return m;
+}
+
+/* A vision transformer of as many blocks. */
+static nami_model *vit_model(const tiny_problem *p)
+{
+    nami_model *m = NULL;
+    nami_model_options o = {.layers = 3,
+                            .width = 12,
+                            .heads = 3,
+                            .mlp_width = 20,
+                            .patch = 4,
+                            .image_height = SIZE,
+                            .image_width = SIZE,
+                            .image_channels = CHANNELS,
+                            .classes = CLASSES,
+                            .label_smoothing = 0.1};
+    while (strcmp(nami_family_names[o.family], "vit") != 0)
         o.family++;
     assert_ok(nami_model_new(&o, p->dropout, &m));
     return m;
@@ -105,6 +125,19 @@ static void test_cpu(void **state)
     compare_all(p);
 }
 
+static void test_vit(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    tiny_other = vit_model;
+    compare_all(p);
+    p.backend = "cpu";
+    p.act = NAMI_BF16;
+    p.dropout = 0;
+    compare_all(p);
+    tiny_other = image_model;
+}
+
 /* The mean and variance that a step leaves, from the outside: the first batch norm sees x convolved, by hand. */
 static double expected[2];
 
@@ -182,6 +215,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ref),
         cmocka_unit_test(test_cpu),
+        cmocka_unit_test(test_vit),
         cmocka_unit_test(test_statistics),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));

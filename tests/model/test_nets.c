@@ -222,11 +222,17 @@ static void run(chain *c, const nami_model *m, chain_options o, int stages)
 
 static nami_model *small_model(int which)
 {
-    static const char *const name[] = {"lenet", "resnet20", "mobilenetv2",
-                                       "squeezenet"};
+    static const char *const name[] = {"lenet", "resnet20", "mobilenetv2", "squeezenet",
+                                       "vit"};
     nami_model *m;
     nami_model_options o = options_of(name[which], which == 0 ? 28 : 16, 1, 4);
     o.stem = 1;
+    if (which == 4) {
+        o.width = 12;
+        o.heads = 3;
+        o.mlp_width = 20;
+        o.patch = 4;
+    }
     assert_ok(nami_model_new(&o, 0.25, &m));
     return m;
 }
@@ -241,7 +247,7 @@ static void test_bits(void **state)
         {.backend = "cpu", .act = NAMI_F32, .batch = 3, .micro = 2, .recompute = true},
         {.backend = "cpu", .act = NAMI_BF16, .batch = 3, .micro = 1},
         {.backend = "cpu", .act = NAMI_BF16, .batch = 3, .micro = 1, .split = true}};
-    for (int which = 0; which < 4; which++) {
+    for (int which = 0; which < 5; which++) {
         nami_model *m = small_model(which);
         for (int w = 0; w < 5; w += w < 3 ? 3 : 2) {
             chain whole, cut;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Numbers of small image models from PyTorch, in double: logits of evaluation, loss, gradients, batch statistics.
 
-usage: images.py lenet|vgg|resnet20 > tests/data/torch-lenet.txt
+usage: images.py lenet|vgg|resnet20|vit > tests/data/torch-lenet.txt
 
 Parameters, images and classes come from the formula of reference.py. Gradients are too many to store: of each parameter
 there are the norm and four sums of its elements times numbers of the formula, which no wrong element leaves as they are.
@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 from reference import h, show, uniform
+from vit import Vit
 
-SIZE = {"lenet": (1, 28), "vgg": (3, 8), "resnet20": (3, 8)}
+SIZE = {"lenet": (1, 28), "vgg": (3, 8), "resnet20": (3, 8), "vit": (3, 12)}
 BATCH, CLASSES, SUMS = 4, 10, 4
 
 
@@ -95,7 +96,7 @@ def sums(k, tensor):
 
 def main():
     name = sys.argv[1]
-    model = {"lenet": Lenet, "vgg": vgg, "resnet20": Resnet20}[name]().double()
+    model = {"lenet": Lenet, "vgg": vgg, "resnet20": Resnet20, "vit": Vit}[name]().double()
     fill(model)
     channels, size = SIZE[name]
     count = BATCH * size * size * channels
