@@ -132,7 +132,7 @@ void nami_meter_open(nami_meter *m, nami_job *job)
     m->hop = measure_hop(job);
     nami_comm_barrier(job->comm);
     m->peak = sum_over_ranks(job->comm,
-                             nami_backend_peak(job->backend, job->layout.act, 0.2));
+                             nami_backend_peak(job->backend, job->layout.act, 0.1));
 }
 
 void nami_meter_close(nami_meter *m)
