@@ -24,9 +24,9 @@ typedef enum nami_rate {
 /* The part of [train] that belongs to the optimiser. */
 typedef struct nami_optim_options {
     int optimizer;        /* nami_optimizer */
+    int rate;             /* nami_rate */
     double lr, min_lr;    /* peak and final rate */
     int64_t warmup;       /* steps of linear warm-up */
-    int rate;             /* nami_rate */
     int64_t rate_steps;   /* steps until min_lr; 0 = train.steps */
     double rate_power;    /* of the polynomial */
     double rate_factor;   /* of step and exponential, (0,1] */
@@ -35,15 +35,15 @@ typedef struct nami_optim_options {
     char *betas; /* "0.9 0.95" as the deck has it; owned, released with the table */
     double beta1, beta2; /* Adam, AdamW; set from betas by nami_optim_resolve */
     double momentum;     /* SGD, RMSprop */
-    bool nesterov;       /* SGD */
     double alpha;        /* RMSprop: decay rate of the mean of squares */
+    bool nesterov;       /* SGD */
     bool centered;       /* RMSprop: squares about the mean of the gradients */
+    bool correct;        /* PipeMare's T2: keep the mean of updates as one more state */
+    int clip_scope;      /* nami_clip_scope: whose norm */
+    double clip;         /* largest norm, 0 = off */
     double eps;          /* added to the root; not SGD */
     double decay;   /* of weights, AdamW: decoupled; others: added to the gradient */
-    double clip;    /* largest norm, 0 = off */
-    int clip_scope; /* nami_clip_scope: whose norm */
     int64_t anneal; /* steps of PipeMare's T1, see predict.h; 0 = off */
-    bool correct;   /* T2: keep the mean of updates as one more state */
     double correct_decay; /* D of T2 */
 } nami_optim_options;
 

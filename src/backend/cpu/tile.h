@@ -31,24 +31,24 @@ NAMI_INLINE void nami_tile(int64_t k, const float *a, int64_t ra, int64_t ka,
 #pragma GCC unroll 16
     for (int r = 0; r < NAMI_TM; r++)
 #pragma GCC unroll 16
-        for (int v = 0; v < NAMI_TV; v++)
+        for (int64_t v = 0; v < NAMI_TV; v++)
             acc[r][v] =
                 sum ? nami_vload(NAMI_F32, c, r * ldc + v * NAMI_VL) : (nami_vf){0};
     for (int64_t i = 0; i < k; i++) {
         nami_vf bv[NAMI_TV];
 #pragma GCC unroll 16
-        for (int v = 0; v < NAMI_TV; v++)
+        for (int64_t v = 0; v < NAMI_TV; v++)
             bv[v] = nami_vload(NAMI_F32, b, i * NAMI_TN + v * NAMI_VL);
 #pragma GCC unroll 16
         for (int r = 0; r < NAMI_TM; r++)
 #pragma GCC unroll 16
-            for (int v = 0; v < NAMI_TV; v++)
+            for (int64_t v = 0; v < NAMI_TV; v++)
                 acc[r][v] += a[r * ra + i * ka] * bv[v];
     }
 #pragma GCC unroll 16
     for (int r = 0; r < NAMI_TM; r++)
 #pragma GCC unroll 16
-        for (int v = 0; v < NAMI_TV; v++)
+        for (int64_t v = 0; v < NAMI_TV; v++)
             nami_vstore(NAMI_F32, c, r * ldc + v * NAMI_VL, acc[r][v]);
 }
 
@@ -106,7 +106,7 @@ NAMI_INLINE void nami_pack_panels(nami_dtype act, const void *x, int64_t at,
 {
     for (int64_t c = 0; c < width; c += NAMI_TN)
         for (int64_t r = 0; r < rows; r++)
-            for (int v = 0; v < NAMI_TV; v++) {
+            for (int64_t v = 0; v < NAMI_TV; v++) {
                 const int64_t col = c + v * NAMI_VL;
                 const nami_vf f =
                     r < valid && col < width
@@ -123,7 +123,7 @@ NAMI_INLINE void nami_pack_turned(nami_dtype act, const void *x, int64_t at,
 {
     for (int64_t r = 0; r < rows; r += NAMI_VL) {
         float *panel = to + r / NAMI_TN * NAMI_TN * width + r % NAMI_TN;
-        for (int64_t i = r + NAMI_VL; i < r + 2 * NAMI_VL && i < valid; i++)
+        for (int64_t i = r + NAMI_VL; i < r + (int64_t)2 * NAMI_VL && i < valid; i++)
             nami_ask(act, x, at + i * stride, width);
         for (int64_t c = 0; c < width; c += NAMI_VL) {
             const int64_t lanes = width - c < NAMI_VL ? width - c : NAMI_VL;
