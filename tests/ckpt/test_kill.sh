@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # test_kill.sh - killed at a random moment of a save, no checkpoint that was reported as saved is lost or wrong.
 #
-# 10 kills; NAMI_TEST_LONG=1 makes it 200. Each kill hits one rank; the next start has another number of ranks.
+# 6 kills; NAMI_TEST_LONG=1 makes it 200. Each kill hits one rank; the next start has another number of ranks.
 saver=$NAMI_BUILD/tests/ckpt/saver
 [ -x "$saver" ] || exit 77
-kills=10
+kills=6
 [ "${NAMI_TEST_LONG-}" ] && kills=200
 seed=${NAMI_TEST_SEED-$$}
 echo "seed $seed"

@@ -144,7 +144,7 @@ static void test_seeds(void **state)
 {
     (void)state;
     const char *wish = getenv("NAMI_TEST_LONG");
-    const int seeds = size == 1 ? 1 : wish && atoi(wish) > 0 ? 300 : 10;
+    const int seeds = size == 1 ? 1 : wish && atoi(wish) > 0 ? 300 : 3;
     const int64_t first = (int64_t)nami_test_seed(1);
     tiny_problem p = basis;
     p.partials = 2; /* for two replicas */

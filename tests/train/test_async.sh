@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # test_async.sh - runs without a flush: the same bits after stops and kills, other layouts, staleness, exit codes.
 #
-# NAMI_KILLS sets the number of kills (3); NAMI_TEST_SEED repeats a sequence.
+# NAMI_KILLS sets the number of kills (2); NAMI_TEST_SEED repeats a sequence.
 . "$NAMI_SOURCE/tests/train/lib.sh"
-kills=${NAMI_KILLS:-3} seed=${NAMI_TEST_SEED:-$$}
+kills=${NAMI_KILLS:-2} seed=${NAMI_TEST_SEED:-$$}
 echo "seed $seed, $kills kills"
 
 # A deck without a flush: windows of 8 steps, evaluations, checkpoints, and a switch that drain in between.

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # test_restart.sh - SIGKILL at random moments; each restart on another layout; the log is that of a run never killed.
 #
-# NAMI_KILLS sets the number of kills (10); NAMI_TEST_SEED repeats a sequence.
+# NAMI_KILLS sets the number of kills (6); NAMI_TEST_SEED repeats a sequence.
 . "$NAMI_SOURCE/tests/train/lib.sh"
-kills=${NAMI_KILLS:-10}
+kills=${NAMI_KILLS:-6}
 seed=${NAMI_TEST_SEED:-$$}
 echo "seed $seed, $kills kills"
 # no machine comes to the end of this run by itself; its rates do not depend on where it ends

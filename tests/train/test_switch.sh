@@ -71,7 +71,7 @@ printf 'dapple pipeline 1 3\nhanayo switch 4 9\ndapple switch2 10 12\n' >expecte
 same expected legs "legs of the report"
 
 # killed around the switch: resumed in the layout of its step, and nothing is lost
-kills=${NAMI_KILLS:-3} seed=${NAMI_TEST_SEED:-$$} n=0
+kills=${NAMI_KILLS:-2} seed=${NAMI_TEST_SEED:-$$} n=0
 echo "seed $seed, $kills kills"
 set -- pipeline.schedule=dapple pipeline.replicas=2 switch.at=100 switch.schedule=hanayo train.steps=200 train.eval_every=50 train.eval_batches=4 checkpoint.every=9
 nami 2 run deck.ini run.directory=whole "$@"
