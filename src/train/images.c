@@ -10,6 +10,8 @@ int64_t nami_job_epoch(const nami_job *job)
 {
     if (job->train_images)
         return nami_images_facts(job->train_images)->samples;
+    if (job->train_bert)
+        return nami_bert_samples(job->train_bert);
     return job->train ? nami_data_samples(job->train) : 0;
 }
 
@@ -17,6 +19,8 @@ int64_t nami_job_validation(const nami_job *job)
 {
     if (job->valid_images)
         return nami_images_facts(job->valid_images)->samples;
+    if (job->valid_bert)
+        return nami_bert_samples(job->valid_bert);
     return job->valid ? nami_data_samples(job->valid) : 0;
 }
 

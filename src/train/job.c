@@ -323,6 +323,8 @@ nami_status nami_job_data(nami_job *job)
     if (nami_model_takes_images(&s->model))
         return nami_job_images(job);
     NAMI_TRY(check_keys(&s->data));
+    if (nami_model_takes_sentences(&s->model))
+        return nami_job_sentences(job);
     NAMI_TRY(nami_data_open(job->comm, s->data.train, time, vocabulary, &job->train));
     if (s->data.valid[0])
         NAMI_TRY(
@@ -334,6 +336,8 @@ const char *nami_job_identity(const nami_job *job)
 {
     if (job->train_images)
         return nami_images_identity(job->train_images);
+    if (job->train_bert)
+        return nami_bert_identity(job->train_bert);
     return job->train ? nami_data_identity(job->train) : "made up";
 }
 
@@ -395,6 +399,8 @@ void nami_job_close(nami_job *job)
     if (job->exec)
         nami_exec_free(job->exec);
     nami_prof_close(&job->prof);
+    nami_bert_close(job->valid_bert);
+    nami_bert_close(job->train_bert);
     nami_images_close(job->valid_images);
     nami_images_close(job->train_images);
     nami_data_close(job->valid);

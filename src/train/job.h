@@ -3,6 +3,7 @@
 #ifndef NAMI_TRAIN_JOB_H
 #define NAMI_TRAIN_JOB_H
 
+#include "data/bert.h"
 #include "data/images.h"
 #include "exec/exec.h"
 #include "train/leg.h"
@@ -23,6 +24,7 @@ typedef struct nami_job {
     nami_data *train, *valid;                 /* of tokens; NULL: none */
     nami_images *train_images, *valid_images; /* of images; NULL: none */
     nami_view view;                           /* of images */
+    nami_bert *train_bert, *valid_bert;       /* of sentences; NULL: none */
     uint64_t key;                             /* of the order of samples */
     nami_prof prof;
     nami_exec *exec;
@@ -105,6 +107,14 @@ nami_status nami_job_read_images(void *context, int64_t step, int64_t first,
                                  int64_t count, int32_t *token, int32_t *target);
 nami_status nami_job_read_valid_images(void *context, int64_t index, int64_t first,
                                        int64_t count, int32_t *token, int32_t *target);
+
+/* The same of a family of masked sentences. */
+nami_status nami_job_sentences(nami_job *job);
+nami_status nami_job_read_sentences(void *context, int64_t step, int64_t first,
+                                    int64_t count, int32_t *token, int32_t *target);
+nami_status nami_job_read_valid_sentences(void *context, int64_t index, int64_t first,
+                                          int64_t count, int32_t *token,
+                                          int32_t *target);
 
 /* Global number of the training sample that comes first in `step`. Local. */
 int64_t nami_job_counter(const nami_job *job, int64_t step);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "data/bert.h"
 #include "data/images.h"
 
 static const char *const precisions[] = {"f32", "bf16", NULL};
@@ -254,6 +255,28 @@ static nami_status ask_images(nami_comm *c, nami_settings *s)
     return NAMI_OK;
 }
 
+/* Vocabulary and number of masked tokens that the deck leaves to the training set. */
+static nami_status ask_sentences(nami_comm *c, nami_settings *s)
+{
+    nami_model_options *m = &s->model;
+    nami_bert *data = NULL;
+    if ((m->vocabulary && m->predictions) || m->context < NAMI_BERT_SHORTEST)
+        return NAMI_OK;
+    if (!s->data.train[0])
+        return m->vocabulary
+                   ? NAMI_OK
+                   : nami_fail(NAMI_EINPUT, "model.vocabulary = 0 takes it from "
+                                            "data.train, which is not set");
+    const nami_bert_want want = {.time = m->context, .masked = m->context};
+    NAMI_TRY(nami_bert_open(c, s->data.train, &want, &data));
+    if (m->vocabulary == 0)
+        m->vocabulary = nami_bert_vocabulary(data);
+    if (m->predictions == 0)
+        m->predictions = nami_bert_used(data);
+    nami_bert_close(data);
+    return NAMI_OK;
+}
+
 nami_status nami_settings_resolve(nami_comm *c, nami_settings *s)
 {
     s->model.label_smoothing = s->train.label_smoothing;
@@ -267,6 +290,8 @@ nami_status nami_settings_resolve(nami_comm *c, nami_settings *s)
     }
     if (nami_model_takes_images(&s->model))
         return ask_images(c, s);
+    if (nami_model_takes_sentences(&s->model))
+        return ask_sentences(c, s);
     return s->model.vocabulary == 0 ? ask_vocabulary(c, s) : NAMI_OK;
 }
 

@@ -72,6 +72,7 @@ nami_status nami_job_steps(nami_job *job, int64_t step, int count,
 {
     const nami_settings *s = job->settings;
     nami_exec_source source = {.read = job->train_images ? nami_job_read_images
+                                       : job->train_bert ? nami_job_read_sentences
                                        : job->train      ? read_training
                                                          : make_up,
                                .context = job};
@@ -123,9 +124,11 @@ nami_status nami_job_evaluate(nami_job *job, int64_t batches, nami_exec_result *
     for (int64_t i = 0; i < count; i++) {
         int64_t b = i * all / count;
         nami_job_batch context = {.job = job, .first = b * job->layout.batch};
-        nami_exec_source source = {
-            .read = job->valid_images ? nami_job_read_valid_images : read_validation,
-            .context = &context};
+        nami_exec_source source = {.read =
+                                       job->valid_images ? nami_job_read_valid_images
+                                       : job->valid_bert ? nami_job_read_valid_sentences
+                                                         : read_validation,
+                                   .context = &context};
         nami_exec_result one;
         NAMI_TRY(nami_exec_evaluate(job->exec, i, samples_of(job, b), &source, &one));
         sum[0] += one.part[0] * (double)one.tokens;

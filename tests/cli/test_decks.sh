@@ -38,6 +38,11 @@ fashion() {
 }
 fashion images
 
+# the text as sentences, 5 a document
+awk '{ print } NR % 5 == 0 { print "" }' text >lines
+sh "$NAMI_SOURCE/input/vocabulary.sh" 4000 lines >vocab.txt
+"$NAMI_PROGRAM" import --split 0.9 bert-text vocab.txt lines lines >import.out 2>&1 || { cat import.out; exit 1; }
+
 for deck in "$NAMI_SOURCE"/input/*.ini; do
     name=$(basename "$deck" .ini)
     "$NAMI_PROGRAM" plan "$deck" >out 2>&1
@@ -50,6 +55,7 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
     want 4 $? "$name in 1 MiB is refused" 'position 0 .* needs .* but a rank may use'
     case $name in
     kjv-quick | kjv-small) steps "$deck" 4 ;;
+    kjv-bert) steps "$deck" 4 data.train=lines-train.h5 data.valid=lines-valid.h5 ;;
     kjv-long | kjv-pipedream) steps "$deck" 4 ;;
     kjv-ashpipe)
         steps "$deck" 4 switch.at=1
