@@ -24,13 +24,17 @@ typedef enum nami_kernel {
     NAMI_LINEAR_F,  /* y = x w^T + b */
     NAMI_LINEAR_BI, /* dx = add + dy w */
     NAMI_LINEAR_BW, /* dw += dy^T x, db += column sums of dy */
-    NAMI_NORM_F,    /* layer norm: y = (x - mean) rstd w + b */
+    NAMI_NORM_F, /* layer norm: y = (x - mean) rstd w + b; or RMS norm, see nami_arg_norm */
     NAMI_NORM_BI,
     NAMI_NORM_BW,
     NAMI_GELU_F, /* tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
     NAMI_GELU_BI,
     NAMI_ATTENTION_F, /* multi-head self-attention on packed q,k,v, causal or whole */
     NAMI_ATTENTION_BI,
+    NAMI_ROTARY_F, /* rotary positions of q and k, see nami_arg_rotary */
+    NAMI_ROTARY_BI,
+    NAMI_SWIGLU_F, /* y[n,c] = silu(x[n,c]) x[n,F+c], silu(g) = g sigmoid(g) */
+    NAMI_SWIGLU_BI,
     NAMI_DROPOUT_F,  /* y = add + keep(x)/(1-p) */
     NAMI_DROPOUT_BI, /* dx = keep(dy)/(1-p) */
     NAMI_EMBED_F,    /* y[b,t,:] = wte[token[b,t],:] + wpe[t,:] (+ wtt[type[b,t],:]) */
@@ -94,10 +98,12 @@ typedef struct nami_arg_norm {
     nami_dtype act;
     int64_t n, width;
     double eps;
-    const void *x;        /* [n,C] act */
-    const void *w, *b;    /* [C] wide; b NULL: no bias */
-    void *y;              /* [n,C] act */
-    void *mean, *rstd;    /* [n] wide, written by F, read by BI and BW */
+    bool rms;          /* mean is 0, not computed: rstd = 1 / sqrt(mean of x^2 + eps) */
+    const void *x;     /* [n,C] act */
+    const void *w, *b; /* [C] wide; b NULL: no bias */
+    void *y;           /* [n,C] act */
+    void *mean,
+        *rstd; /* [n] wide, written by F, read by BI and BW; with `rms` rstd alone */
     const void *dy, *add; /* [n,C] act */
     void *dx;             /* [n,C] act */
     void *dw, *db;        /* [C] wide, added to; db NULL: no bias */
@@ -255,6 +261,29 @@ typedef struct nami_arg_attention {
  * from the last slice to the first. The last slice overwrites the dkv of all slices before it with its share of
  * their gradients, the others add theirs; dqkv of slice k has what later slices left in its dkv. */
 
+/* Rows [B,T] of H heads of even width D, then R elements that are copied. Elements d and d + D/2 of a head, 0 <= d < D/2,
+ * turn by the angle p theta^(-2d/D) at position p = first + t: y_d = x_d cos - x_{d+D/2} sin, y_{d+D/2} = x_{d+D/2} cos +
+ * x_d sin. Su et al., RoFormer (2021), equation 34, with the pairs of Hugging Face's Llama. */
+typedef struct nami_arg_rotary {
+    nami_dtype act;
+    int64_t batch, time, heads, width, rest; /* B, T, H, D, R */
+    int64_t first;                           /* position of row 0 in the sample */
+    double theta;
+    const void *x;  /* [B,T,HD+R] act */
+    void *y;        /* like x */
+    const void *dy; /* like x */
+    void *dx;       /* like x */
+} nami_arg_rotary;
+
+typedef struct nami_arg_swiglu {
+    nami_dtype act;
+    int64_t n, width; /* rows, F */
+    const void *x;    /* [n,2F] act: gate, then up */
+    void *y;          /* [n,F] act */
+    const void *dy;   /* like y */
+    void *dx;         /* like x */
+} nami_arg_swiglu;
+
 typedef struct nami_arg_dropout {
     nami_dtype act;
     int64_t batch, count; /* B samples, `count` elements of each */
@@ -277,11 +306,11 @@ typedef struct nami_arg_embed {
     const int32_t
         *token; /* [B,T], 0 <= token < vocabulary (checked when data is read) */
     const int32_t *type;   /* [B,T] types of the tokens, checked likewise; or NULL */
-    const void *wte, *wpe; /* [V,C], [>=T,C] wide */
+    const void *wte, *wpe; /* [V,C], [>=T,C] wide; wpe NULL: without positions */
     const void *wtt;       /* [types,C] wide; with `type` alone */
     void *y;               /* [B,T,C] act */
     const void *dy;        /* [B,T,C] act */
-    void *dwte, *dwpe;     /* wide, added to */
+    void *dwte, *dwpe;     /* wide, added to; dwpe NULL with wpe */
     void *dwtt;            /* likewise; with `type` alone */
 } nami_arg_embed;
 

@@ -27,8 +27,21 @@ static nami_query attention_query(const nami_arg_attention *a)
 
 static nami_query norm_query(const nami_arg_norm *a)
 {
-    return (nami_query){
-        .type = a->act, .dim = {a->n, a->width}, .flags = a->add ? 2 : 0};
+    return (nami_query){.type = a->act,
+                        .dim = {a->n, a->width},
+                        .flags = (a->add ? 2 : 0) | (a->rms ? 8 : 0)};
+}
+
+/* Rotary positions and SwiGLU: all shapes are those of x. */
+static nami_query llama_query(nami_kernel k, const void *args)
+{
+    const nami_arg_rotary *r = args;
+    const nami_arg_swiglu *s = args;
+    if (k == NAMI_SWIGLU_F || k == NAMI_SWIGLU_BI)
+        return (nami_query){.type = s->act, .dim = {s->n, 2 * s->width}};
+    return (nami_query){.type = r->act,
+                        .dim = {r->batch, r->time, r->heads * r->width + r->rest},
+                        .flags = 16 * r->width};
 }
 
 static nami_query dropout_query(const nami_arg_dropout *a)
@@ -146,6 +159,11 @@ static nami_query query_body(nami_kernel k, const void *args)
     case NAMI_ATTENTION_F:
     case NAMI_ATTENTION_BI:
         return attention_query(args);
+    case NAMI_ROTARY_F:
+    case NAMI_ROTARY_BI:
+    case NAMI_SWIGLU_F:
+    case NAMI_SWIGLU_BI:
+        return llama_query(k, args);
     case NAMI_DROPOUT_F:
     case NAMI_DROPOUT_BI:
         return dropout_query(args);
@@ -311,6 +329,12 @@ static double kernel_bytes(const nami_query *r, double n)
         return (2 + 2 * (double)d[4] / (double)d[2]) * n * size;
     case NAMI_ATTENTION_BI: /* these and their gradients */
         return (4 + 4 * (double)d[4] / (double)d[2]) * n * size;
+    case NAMI_SWIGLU_F: /* x, and y of half its size */
+        return 1.5 * n * size;
+    case NAMI_SWIGLU_BI:
+        return 2.5 * n * size;
+    case NAMI_ROTARY_F:
+    case NAMI_ROTARY_BI:
     case NAMI_NORM_F:
     case NAMI_NORM_BW:
     case NAMI_GELU_F:

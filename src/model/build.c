@@ -61,6 +61,41 @@ int nami_build_norm(const nami_block_build *b, int x, const char *name)
     return n->out = out;
 }
 
+int nami_build_rms_norm(const nami_block_build *b, int x, const char *name)
+{
+    int out = activation(b, width_of(b));
+    int rstd =
+        nami_graph_value(b->graph, b->wide, nami_shape_of(b->batch, b->time, 0, 0));
+    int weight = nami_build_use(b, name, ".weight");
+    nami_node *n = nami_graph_node(b->graph, &nami_op_norm);
+    n->in[0] = x;
+    n->param[0] = weight;
+    n->saved[1] = rstd;
+    n->real[0] = b->model->options.norm_eps;
+    n->whole[0] = 1;
+    return n->out = out;
+}
+
+int nami_build_rotary(const nami_block_build *b, int qkv, int64_t kv_heads)
+{
+    const nami_model_options *o = &b->model->options;
+    int out = nami_graph_value_like(b->graph, qkv);
+    nami_node *n = nami_graph_node(b->graph, &nami_op_rotary);
+    n->in[0] = qkv;
+    n->real[0] = o->rope_theta;
+    n->whole[0] = o->heads + kv_heads;
+    n->whole[1] = o->width / o->heads;
+    return n->out = out;
+}
+
+int nami_build_swiglu(const nami_block_build *b, int x, int64_t width)
+{
+    int out = activation(b, width);
+    nami_node *n = nami_graph_node(b->graph, &nami_op_swiglu);
+    n->in[0] = x;
+    return n->out = out;
+}
+
 int nami_build_gelu(const nami_block_build *b, int x)
 {
     int out = nami_graph_value_like(b->graph, x);
@@ -131,7 +166,7 @@ int nami_build_embed(const nami_block_build *b, int tokens, const char *wte,
                      const char *wpe)
 {
     int token = nami_build_use(b, wte, ".weight"),
-        position = nami_build_use(b, wpe, ".weight");
+        position = wpe ? nami_build_use(b, wpe, ".weight") : -1;
     int out = activation(b, width_of(b));
     nami_node *n = nami_graph_node(b->graph, &nami_op_embed);
     n->in[0] = tokens;

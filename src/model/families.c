@@ -5,6 +5,7 @@
 /* One line a family. */
 #define FAMILIES(FAMILY)                                                               \
     FAMILY(gpt)                                                                        \
+    FAMILY(llama)                                                                      \
     FAMILY(synthetic)                                                                  \
     FAMILY(bert)                                                                       \
     FAMILY(chain)                                                                      \

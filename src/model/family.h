@@ -55,6 +55,7 @@ extern const char *const nami_family_names[]; /* NULL-terminated */
 
 extern const nami_family nami_family_gpt;
 extern const nami_family nami_family_bert;
+extern const nami_family nami_family_llama;
 extern const nami_family nami_family_synthetic;
 extern const nami_family nami_family_alexnet, nami_family_chain,
     nami_family_densenet121;
@@ -70,6 +71,11 @@ extern const nami_family nami_family_squeezenet, nami_family_vgg11, nami_family_
 extern const nami_family nami_family_vgg16, nami_family_vgg19;
 extern const nami_family nami_family_vit;
 extern const nami_family nami_family_template; /* a pattern to copy */
+
+/* Of transformers whose blocks are embedding, half-layers, head, see transformer.c. */
+nami_status nami_transformer_check(const nami_model_options *o);
+int nami_transformer_blocks(const nami_model_options *o);
+void nami_transformer_block_name(const nami_model *m, int block, char buf[32]);
 
 /* A model of `family` instead of options.family. Local. Status as nami_model_new. */
 nami_status nami_model_of(const nami_family *family, const nami_model_options *o,
@@ -89,6 +95,11 @@ int nami_build_use(const nami_block_build *b, const char *name, const char *suff
 
 int nami_build_linear(const nami_block_build *b, int x, const char *name);
 int nami_build_norm(const nami_block_build *b, int x, const char *name);
+int nami_build_rms_norm(const nami_block_build *b, int x, const char *name);
+/* Rotary positions of q and k in qkv [B,T,C+2GC/H]. */
+int nami_build_rotary(const nami_block_build *b, int qkv, int64_t kv_heads);
+/* silu(gate) up [B,T,width] of x [B,T,2 width]. */
+int nami_build_swiglu(const nami_block_build *b, int x, int64_t width);
 int nami_build_gelu(const nami_block_build *b, int x); /* tanh form */
 int nami_build_unary(const nami_block_build *b, int x, nami_unary function);
 
@@ -104,6 +115,7 @@ int nami_build_attention(const nami_block_build *b, int qkv,
                          const nami_attention_kind *kind, const char *name);
 int nami_build_dropout(const nami_block_build *b, int x, const char *name);
 int nami_build_residual(const nami_block_build *b, int x, int branch, const char *name);
+/* wpe NULL: no learned positions. */
 int nami_build_embed(const nami_block_build *b, int tokens, const char *wte,
                      const char *wpe);
 /* End of the last block: the loss and -1, or `logits` themselves where there are no targets. */

@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* gpt.c - GPT-2 as a chain of blocks, with nanoGPT's parameter names.
- *
- * Blocks: 0 embedding; 2l+1 attention and 2l+2 MLP half-layer of layer l; 2L+1 final norm, head and loss.
- */
+/* gpt.c - GPT-2 as a chain of blocks, with nanoGPT's parameter names. */
 #include <math.h>
 #include <stdio.h>
 
 #include "model/family.h"
 
 static const double deviation = 0.02; /* GPT-2's */
-
-static nami_status check(const nami_model_options *o)
-{
-    if (o->layers < 1 || o->heads < 1 || o->context < 1)
-        return nami_fail(NAMI_EINPUT,
-                         "model.layers, heads and context must be at least 1");
-    if (o->width < 1 || o->width % o->heads != 0)
-        return nami_fail(NAMI_EINPUT,
-                         "model.width = %lld is not a multiple of model.heads = %lld",
-                         (long long)o->width, (long long)o->heads);
-    if (o->width > INT64_C(1) << 20)
-        return nami_fail(NAMI_EINPUT, "model.width = %lld is above 1048576",
-                         (long long)o->width);
-    return NAMI_OK;
-}
-
-static int blocks(const nami_model_options *o)
-{
-    return 2 * (int)o->layers + 2;
-}
 
 /* NAME.weight, matrix [out,in] (out only: a norm's), and NAME.bias [out] where the model has biases. */
 static void pair(nami_model *m, int block, const char *name, int64_t out, int64_t in,
@@ -82,17 +59,6 @@ static void parameters(nami_model *m)
         nami_model_param(m, head, "lm_head.weight", wte, NAMI_INIT_NORMAL, deviation);
 }
 
-static void block_name(const nami_model *m, int block, char buf[32])
-{
-    if (block == 0)
-        (void)snprintf(buf, 32, "embedding");
-    else if (block == m->blocks - 1)
-        (void)snprintf(buf, 32, "head");
-    else
-        (void)snprintf(buf, 32, "%d.%s", (block - 1) / 2,
-                       block % 2 ? "attention" : "mlp");
-}
-
 static int build_attention(const nami_block_build *b, int64_t l, int x)
 {
     char name[64];
@@ -142,9 +108,9 @@ static double flops(const nami_model *m, int block, int64_t time)
 
 const nami_family nami_family_gpt = {.name = "gpt",
                                      .causal = true,
-                                     .check = check,
-                                     .blocks = blocks,
+                                     .check = nami_transformer_check,
+                                     .blocks = nami_transformer_blocks,
                                      .parameters = parameters,
-                                     .block_name = block_name,
+                                     .block_name = nami_transformer_block_name,
                                      .build = build,
                                      .flops = flops};

@@ -23,8 +23,16 @@ static const nami_option rows[] = {
         .help = "Width of the residual stream; a multiple of heads."),
     ROW(heads, INT, .fallback = "6", .minimum = 1, .maximum = MOST,
         .help = "Attention heads."),
+    ROW(kv_heads, INT, .fallback = "0", .maximum = MOST,
+        .help = "Family llama: heads of keys and values, a divisor of heads; 0: as "
+                "many as heads."),
     ROW(mlp_width, INT, .fallback = "0", .maximum = MOST,
-        .help = "Width between the two layers of an MLP; 0: four times width."),
+        .help = "Width between the two layers of an MLP; 0: four times width, and of "
+                "llama two thirds of that, rounded up to a multiple of 256."),
+    ROW(rope_theta, REAL, .fallback = "10000", .minimum = 1e-3, .maximum = 1e12,
+        .help = "Family llama: base of the wavelengths of rotary positions."),
+    ROW(norm_eps, REAL, .fallback = "1e-5", .minimum = 0, .maximum = 1,
+        .help = "Family llama: added to the mean of squares in a norm."),
     ROW(context, INT, .fallback = "256", .minimum = 1, .maximum = MOST,
         .unit = "tokens",
         .help = "Longest sequence, and the length of a training sample."),
@@ -122,8 +130,8 @@ int nami_model_find(const nami_model *m, const char *name)
 static const struct reach {
     const char *key;
     bool text, images; /* read by the families of tokens, of images */
-    const char
-        *family; /* the start of the names of those that read it; NULL: all of these */
+    const char *
+        families; /* starts of the names of those that read it, by blanks; NULL: all of these */
 } reaches[] = {
     {"layers", true, false, NULL},
     {"width", true, false, NULL},
@@ -132,7 +140,10 @@ static const struct reach {
     {"vocabulary", true, false, NULL},
     {"tied", true, false, NULL},
     {"bias", true, false, NULL},
-    {"mlp_width", true, false, "bert"},
+    {"kv_heads", true, false, "llama"},
+    {"mlp_width", true, false, "bert llama"},
+    {"rope_theta", true, false, "llama"},
+    {"norm_eps", true, false, "llama"},
     {"type_vocabulary", true, false, "bert"},
     {"predictions", true, false, "bert"},
     {"image_height", false, true, NULL},
@@ -163,6 +174,18 @@ static bool is_among(const char *list, const char *word)
     return false;
 }
 
+/* Whether `name` starts with one of the words of `list`. */
+static bool starts_with_one(const char *name, const char *list)
+{
+    while (*list) {
+        size_t n = strcspn(list, " ");
+        if (strncmp(name, list, n) == 0)
+            return true;
+        list += n + strspn(list + n, " ");
+    }
+    return false;
+}
+
 /* Whether the family reads a key of [model], or train.dropout. */
 static bool reads(const nami_family *f, const char *key)
 {
@@ -190,7 +213,7 @@ nami_status nami_model_check_keys(const nami_model_options *o)
     for (size_t i = 0; i < sizeof reaches / sizeof *reaches; i++) {
         const struct reach *r = &reaches[i];
         bool read = (images ? r->images : r->text) && reads(family, r->key);
-        if (r->family && strncmp(name, r->family, strlen(r->family)) != 0)
+        if (r->families && !starts_with_one(name, r->families))
             read = false;
         read = read || is_among(family->reads, r->key);
         if (!read && !nami_option_untouched(row_of(r->key), o))

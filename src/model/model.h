@@ -20,7 +20,9 @@ struct nami_net;
 typedef struct nami_model_options {
     int family; /* index into the families: gpt, synthetic */
     int64_t layers, width, heads, context, vocabulary;
-    int64_t mlp_width;                    /* 0: 4 width */
+    int64_t kv_heads;                     /* of llama; 0: as many as heads */
+    int64_t mlp_width;                    /* 0: 4 width; of llama, see there */
+    double rope_theta, norm_eps;          /* of llama */
     int64_t patch;                        /* of vit */
     int64_t type_vocabulary, predictions; /* of bert; predictions 0: of the data */
     int64_t image_height, image_width,
@@ -43,7 +45,8 @@ extern const nami_option_table nami_model_option_table;
 typedef enum nami_init { NAMI_INIT_ZERO, NAMI_INIT_ONE, NAMI_INIT_NORMAL } nami_init;
 
 typedef struct nami_param {
-    char *name;       /* nanoGPT's names: "transformer.h.0.attn.c_attn.weight" */
+    char *
+        name; /* PyTorch's names, of gpt nanoGPT's: "transformer.h.0.attn.c_attn.weight" */
     nami_shape shape; /* [O,I] for matrices */
     nami_init init;
     double deviation; /* of NAMI_INIT_NORMAL */

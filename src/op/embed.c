@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* embed.c - token embedding plus learned position, and plus the embedding of token types if there is one.
+/* embed.c - token embedding, plus learned position and the embedding of token types where there are any.
  *
- * in0 words [B,W] i32: T tokens, then with types T token types; param wte [V,C], wpe [>=T,C], wtt [types,C] or none; out y
- * [B,T,C] act. Words have no gradient.
+ * in0 words [B,W] i32: T tokens, then with types T token types; param wte [V,C], wpe [>=T,C] or none, wtt [types,C] or
+ * none; out y [B,T,C] act. Words have no gradient.
  */
 #include "op/common.h"
 
@@ -41,7 +41,7 @@ static nami_status embed_prepare(nami_node *n, const nami_bind *shapes)
 {
     const nami_arg_embed a = embed_args(n, shapes);
     const int64_t positions = a.time * (shapes->slices > 1 ? shapes->slices : 1);
-    if (shapes->param[1].shape.dim[0] < positions)
+    if (n->param[1] >= 0 && shapes->param[1].shape.dim[0] < positions)
         return nami_fail(
             NAMI_EPLAN, "embed: %lld positions are learned, a sample has %lld",
             (long long)shapes->param[1].shape.dim[0], (long long)positions);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* norm.c - layer norm over the last axis.
+/* norm.c - layer norm over the last axis, or RMS norm.
  *
- * in0 x [B,T,C] act; param w, b [C]; out y [B,T,C] act; saved mean, rstd [B,T] wide; real[0] eps.
+ * in0 x [B,T,C] act; param w, b [C] or none; out y [B,T,C] act; saved mean, rstd [B,T] wide; real[0] eps; whole[0] RMS
+ * norm, which saves rstd alone.
  */
 #include "op/common.h"
 
@@ -12,6 +13,7 @@ static nami_arg_norm norm_args(const nami_node *n, const nami_bind *b)
                            .n = nami_op_count(&b->in[0]) / width,
                            .width = width,
                            .eps = n->real[0],
+                           .rms = n->whole[0] != 0,
                            .x = b->in[0].data,
                            .w = b->param[0].data,
                            .b = b->param[1].data,

@@ -98,15 +98,18 @@ struct nami_op {
 extern const nami_op
     nami_op_linear; /* in0 x [B,T,I]; param w [O,I], b [O] or -1; out [B,T,O] */
 extern const nami_op
-    nami_op_norm; /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps */
-extern const nami_op nami_op_gelu; /* in0 x */
+    nami_op_norm; /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps; whole[0]: RMS norm, saved -1, rstd */
+extern const nami_op
+    nami_op_rotary; /* in0 qkv; real[0]=theta; whole[0..1]=heads that turn, their width */
+extern const nami_op nami_op_swiglu; /* in0 [...,2F]; out [...,F] */
+extern const nami_op nami_op_gelu;   /* in0 x */
 extern const nami_op
     nami_op_attention; /* in0 qkv, in1 lengths [B] or none; real[0]=p; whole[0..2]=heads, kv heads, whole; see attention.c */
 extern const nami_op
     nami_op_residual; /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
 extern const nami_op nami_op_dropout; /* out = dropout(in0); real[0]=p */
 extern const nami_op
-    nami_op_embed; /* in0 tokens i32 [B,T], with param[2] wtt then types [B,T] and more; param wte, wpe; no input gradient */
+    nami_op_embed; /* in0 tokens i32 [B,T], with param[2] wtt then types [B,T] and more; param wte, wpe or -1; no input gradient */
 extern const nami_op
     nami_op_gather; /* in0 x [B,T,C], in1 row numbers i32 [B,>=M] or -1: row 0; out [B,M,C] */
 /* in0 logits [B,T,V], in1 words i32 [B,W]: targets at whole[0] .. whole[0] + T - 1; out -1; real[0]=label smoothing */

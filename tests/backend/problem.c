@@ -51,13 +51,14 @@ static nami_outcome run_linear(nami_backend *b, const nami_problem *p)
     return job_done(&j);
 }
 
-/* n, width */
+/* n, width; of RMS norm where the third is set */
 static nami_outcome run_norm(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
     const nami_dtype act = p->act, w = job_wide(act);
     const int64_t n = p->dim[0], width = p->dim[1];
-    nami_arg_norm a = {.act = act, .n = n, .width = width, .eps = 1e-5};
+    nami_arg_norm a = {
+        .act = act, .n = n, .width = width, .eps = 1e-5, .rms = p->dim[2] > 0};
     void *x = job_fresh(&j, "x", act, n * width, 2);
     if (p->poison != 0)
         job_put(act, x, 0, p->poison);
@@ -67,7 +68,7 @@ static nami_outcome run_norm(nami_backend *b, const nami_problem *p)
     a.dy = job_fresh(&j, "dy", act, n * width, 1);
     a.add = p->bare ? NULL : job_fresh(&j, "add", act, n * width, 1);
     a.y = job_result(&j, "y", act, n * width, 0);
-    a.mean = job_fresh(&j, "mean", w, n, 0);
+    a.mean = a.rms ? NULL : job_fresh(&j, "mean", w, n, 0);
     a.rstd = job_fresh(&j, "rstd", w, n, 0);
     a.dx = job_result(&j, "dx", act, n * width, 1);
     a.dw = job_result(&j, "dw", w, width, 1);
@@ -263,7 +264,7 @@ static int32_t *tokens(nami_backend *b, uint64_t seed, int64_t n, int64_t bound,
     return t;
 }
 
-/* B, T, width, vocabulary */
+/* B, T, width, vocabulary; bare: without positions */
 static nami_outcome run_embed(nami_backend *b, const nami_problem *p)
 {
     job j = {.b = b, .p = p};
@@ -274,11 +275,11 @@ static nami_outcome run_embed(nami_backend *b, const nami_problem *p)
     int32_t *token = tokens(b, p->seed, d[0] * d[1], d[3], false);
     a.token = token;
     a.wte = job_fresh(&j, "wte", w, d[3] * d[2], 1);
-    a.wpe = job_fresh(&j, "wpe", w, d[1] * d[2], 1);
+    a.wpe = p->bare ? NULL : job_fresh(&j, "wpe", w, d[1] * d[2], 1);
     a.dy = job_fresh(&j, "dy", p->act, n, 1);
     a.y = job_result(&j, "y", p->act, n, 0);
     a.dwte = job_result(&j, "dwte", w, d[3] * d[2], 1);
-    a.dwpe = job_result(&j, "dwpe", w, d[1] * d[2], 1);
+    a.dwpe = p->bare ? NULL : job_result(&j, "dwpe", w, d[1] * d[2], 1);
     job_go(&j, NAMI_EMBED_F, &a, NULL);
     job_go(&j, NAMI_EMBED_BW, &a, NULL);
     nami_backend_free(b, token);
@@ -420,6 +421,7 @@ static nami_outcome run_predict(nami_backend *b, const nami_problem *p)
 const nami_suite nami_suites[] = {
     {"linear", run_linear, false},     {"norm", run_norm, true},
     {"gelu", run_gelu, true},          {"attention", run_attention, true},
+    {"rotary", nami_run_rotary, true}, {"swiglu", nami_run_swiglu, true},
     {"dropout", run_dropout, true},    {"embed", run_embed, true},
     {"xent", run_xent, true},          {"vector", run_vector, true},
     {"update", run_update, true},      {"rmsprop", run_rmsprop, true},

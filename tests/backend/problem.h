@@ -42,6 +42,9 @@ nami_suite_run nami_run_prepend;
 /* Of masked sentences: problem_masked.c. */
 nami_suite_run nami_run_masked;
 
+/* Of Llama: problem_llama.c. */
+nami_suite_run nami_run_rotary, nami_run_swiglu;
+
 typedef struct nami_suite {
     const char *name;
     nami_suite_run *run;

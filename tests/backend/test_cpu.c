@@ -24,7 +24,23 @@ static const shape_list shapes[] = {
       {64, 96, 64},
       {129, 65, 257},
       {5, 9, 4100}}},
-    {"norm", {{1, 1}, {3, 17}, {65, 127}, {33, 64}, {7, 769}, {100, 3}}},
+    {"norm",
+     {{1, 1},
+      {3, 17},
+      {65, 127},
+      {33, 64},
+      {7, 769},
+      {100, 3},
+      {1, 1, 1},
+      {65, 127, 1},
+      {33, 64, 1}}},
+    {"rotary", /* B, T, H, D, R, first */
+     {{1, 1, 1, 2, 0, 0},
+      {2, 3, 3, 6, 5, 70},
+      {1, 65, 2, 34, 17, 0},
+      {3, 17, 5, 64, 128, 4000},
+      {2, 130, 1, 260, 1, 11}}},
+    {"swiglu", {{1, 1}, {3, 17}, {65, 127}, {33, 64}}},
     {"gelu", {{1}, {3}, {17}, {127}, {4097}, {9000}}},
     {"attention",
      {{1, 1, 1, 1},
@@ -328,11 +344,14 @@ static void test_slices_whole(void **state)
 static void test_nan(void **state)
 {
     (void)state;
-    static const int64_t dim[4][8] = {{3, 65}, {100}, {1, 33, 2, 16}, {2, 3, 129}};
-    static const char *const name[4] = {"norm", "gelu", "attention", "xent"};
+    enum { CASES = 6 };
+    static const int64_t dim[CASES][8] = {{3, 65},     {100},      {1, 33, 2, 16},
+                                          {2, 3, 129}, {3, 65, 1}, {3, 65}};
+    static const char *const name[CASES] = {"norm", "gelu", "attention",
+                                            "xent", "norm", "swiglu"};
     nami_backend *ref = open_backend("ref", 1, NAMI_F32),
                  *cpu = open_backend("cpu", 2, NAMI_F32);
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < CASES; k++)
         for (int i = 0; i < nami_suites_count; i++) {
             if (strcmp(nami_suites[i].name, name[k]))
                 continue;

@@ -16,6 +16,8 @@ typedef struct work {
         nami_arg_norm norm;
         nami_arg_gelu gelu;
         nami_arg_attention attention;
+        nami_arg_rotary rotary;
+        nami_arg_swiglu swiglu;
         nami_arg_dropout dropout;
         nami_arg_embed embed;
         nami_arg_gather gather;
@@ -120,6 +122,10 @@ static size_t size_of(nami_kernel k)
         [NAMI_GELU_BI] = sizeof(nami_arg_gelu),
         [NAMI_ATTENTION_F] = sizeof(nami_arg_attention),
         [NAMI_ATTENTION_BI] = sizeof(nami_arg_attention),
+        [NAMI_ROTARY_F] = sizeof(nami_arg_rotary),
+        [NAMI_ROTARY_BI] = sizeof(nami_arg_rotary),
+        [NAMI_SWIGLU_F] = sizeof(nami_arg_swiglu),
+        [NAMI_SWIGLU_BI] = sizeof(nami_arg_swiglu),
         [NAMI_DROPOUT_F] = sizeof(nami_arg_dropout),
         [NAMI_DROPOUT_BI] = sizeof(nami_arg_dropout),
         [NAMI_EMBED_F] = sizeof(nami_arg_embed),

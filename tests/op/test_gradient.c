@@ -37,6 +37,52 @@ static void test_norm(void **state)
     }
 }
 
+static void test_rms_norm(void **state)
+{
+    (void)state;
+    for (int variant = 0; variant < 4; variant++) {
+        bench t = start(&nami_op_norm);
+        t.node.real[0] = 1e-3;
+        t.node.whole[0] = 1;
+        add_in(&t, 0, tensor(&t, nami_shape_of(2, 3, 7, 0), 2));
+        add_out(&t, nami_shape_of(2, 3, 7, 0));
+        add_param(&t, 0, nami_shape_of(7, 0, 0, 0));
+        if (variant & 1)
+            add_param(&t, 1, nami_shape_of(7, 0, 0, 0));
+        add_saved(&t, 1, nami_shape_of(2, 3, 0, 0));
+        check(&t, variant & 2);
+        finish(&t);
+    }
+}
+
+/* q of 2 heads and k of 1, then v; also in a slice of a sample. */
+static void test_rotary(void **state)
+{
+    (void)state;
+    for (int slice = 0; slice < 3; slice++) {
+        bench t = start(&nami_op_rotary);
+        t.node.real[0] = 100;
+        t.node.whole[0] = 3;
+        t.node.whole[1] = 6;
+        t.bind.slices = 3;
+        t.bind.slice = slice;
+        add_in(&t, 0, tensor(&t, nami_shape_of(2, 4, 4 * 6, 0), 1));
+        add_out(&t, nami_shape_of(2, 4, 4 * 6, 0));
+        check(&t, false);
+        finish(&t);
+    }
+}
+
+static void test_swiglu(void **state)
+{
+    (void)state;
+    bench t = start(&nami_op_swiglu);
+    add_in(&t, 0, tensor(&t, nami_shape_of(2, 3, 10, 0), 3));
+    add_out(&t, nami_shape_of(2, 3, 5, 0));
+    check(&t, false);
+    finish(&t);
+}
+
 static void check_unary(const nami_op *op, double real)
 {
     bench t = start(op);
@@ -128,13 +174,16 @@ static void test_attention(void **state)
 static void test_embed(void **state)
 {
     (void)state;
-    bench t = start(&nami_op_embed);
-    add_in(&t, 0, tokens(&t, nami_shape_of(2, 4, 0, 0), 6, false));
-    add_out(&t, nami_shape_of(2, 4, 3, 0));
-    add_param(&t, 0, nami_shape_of(6, 3, 0, 0));
-    add_param(&t, 1, nami_shape_of(5, 3, 0, 0));
-    check(&t, false);
-    finish(&t);
+    for (int positions = 0; positions < 2; positions++) {
+        bench t = start(&nami_op_embed);
+        add_in(&t, 0, tokens(&t, nami_shape_of(2, 4, 0, 0), 6, false));
+        add_out(&t, nami_shape_of(2, 4, 3, 0));
+        add_param(&t, 0, nami_shape_of(6, 3, 0, 0));
+        if (positions)
+            add_param(&t, 1, nami_shape_of(5, 3, 0, 0));
+        check(&t, false);
+        finish(&t);
+    }
 }
 
 /* Words of a sample: 4 tokens, 4 types, 2 rows of it, 2 targets, one more. */
@@ -286,6 +335,14 @@ static void test_refusals(void **state)
     assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EPLAN,
                  "2 token slices need a causal model");
     finish(&t);
+    t = start(&nami_op_rotary);
+    t.node.whole[0] = 2;
+    t.node.whole[1] = 3;
+    add_in(&t, 0, tensor(&t, nami_shape_of(2, 5, 9, 0), 1));
+    add_out(&t, nami_shape_of(2, 5, 9, 0));
+    assert_fails(t.node.op->prepare(&t.node, &t.bind), NAMI_EPLAN,
+                 "heads are 3 wide, pairs of elements need an even width");
+    finish(&t);
     t = start(&nami_op_embed);
     add_in(&t, 0, tokens(&t, nami_shape_of(2, 4, 0, 0), 6, false));
     add_out(&t, nami_shape_of(2, 4, 3, 0));
@@ -328,7 +385,8 @@ int main(void)
         cmocka_unit_test(test_xent),         cmocka_unit_test(test_dropout_key),
         cmocka_unit_test(test_refusals),     cmocka_unit_test(test_wait),
         cmocka_unit_test(test_types),        cmocka_unit_test(test_gather),
-        cmocka_unit_test(test_some_targets),
+        cmocka_unit_test(test_some_targets), cmocka_unit_test(test_rms_norm),
+        cmocka_unit_test(test_rotary),       cmocka_unit_test(test_swiglu),
     };
     return cmocka_run_group_tests_name("gradient", tests, open_ref, close_ref);
 }

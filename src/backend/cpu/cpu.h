@@ -106,6 +106,8 @@ void nami_cpu_squares_launch(nami_backend *b, const nami_cpu_plan *p,
 extern const nami_cpu_kernel nami_cpu_norm_f, nami_cpu_norm_bi, nami_cpu_norm_bw;
 extern const nami_cpu_kernel nami_cpu_gelu_f, nami_cpu_gelu_bi;
 extern const nami_cpu_kernel nami_cpu_attention_f, nami_cpu_attention_bi;
+extern const nami_cpu_kernel nami_cpu_rotary_f, nami_cpu_rotary_bi;
+extern const nami_cpu_kernel nami_cpu_swiglu_f, nami_cpu_swiglu_bi;
 extern const nami_cpu_kernel nami_cpu_dropout_f, nami_cpu_dropout_bi;
 extern const nami_cpu_kernel nami_cpu_embed_f, nami_cpu_embed_bw;
 extern const nami_cpu_kernel nami_cpu_gather_f, nami_cpu_gather_bi;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* norm.c - layer norm and its gradients, rows and columns in vectors. */
+/* norm.c - layer norm and RMS norm, and their gradients, rows and columns in vectors. */
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/vec.h"
 
@@ -47,10 +47,11 @@ NAMI_INLINE void norm_f_body(nami_dtype act, const nami_arg_norm *a, int64_t fir
     const int64_t width = a->width;
     for (int64_t n = first; n < end; n++) {
         const int64_t at = n * width;
-        const float mean = row_sum(act, a->x, at, width) / (float)width;
+        const float mean = a->rms ? 0 : row_sum(act, a->x, at, width) / (float)width;
         const float var = row_spread(act, a->x, at, width, mean) / (float)width;
         const float rstd = 1.0f / sqrtf(var + (float)a->eps);
-        ((float *)a->mean)[n] = mean;
+        if (!a->rms)
+            ((float *)a->mean)[n] = mean;
         ((float *)a->rstd)[n] = rstd;
         for (int64_t c = 0; c < width; c += NAMI_VL) {
             const int64_t lanes = width - c;
@@ -73,12 +74,13 @@ static void norm_f_range(const void *args, int64_t first, int64_t end, void *scr
         norm_f_body(NAMI_BF16, a, first, end);
 }
 
-/* One row of dx = add + rstd (d - mean(d) - hat mean(d hat)), d = dy w. */
+/* One row of dx = add + rstd (d - mean(d) - hat mean(d hat)), d = dy w; without mean(d) where the mean is none of x's. */
 NAMI_INLINE void norm_bi_row(nami_dtype act, const nami_arg_norm *a, int64_t n,
                              bool add)
 {
     const int64_t width = a->width, at = n * width;
-    const float mean = ((const float *)a->mean)[n], rstd = ((const float *)a->rstd)[n];
+    const float mean = a->rms ? 0 : ((const float *)a->mean)[n],
+                rstd = ((const float *)a->rstd)[n];
     nami_vf sum_d = {0}, sum_dh = {0};
     for (int64_t c = 0; c < width; c += NAMI_VL) {
         const int64_t lanes = width - c;
@@ -87,7 +89,7 @@ NAMI_INLINE void norm_bi_row(nami_dtype act, const nami_arg_norm *a, int64_t n,
         sum_d += d; /* lanes past the end hold d = 0 */
         sum_dh += d * ((nami_vget(act, a->x, at + c, lanes) - mean) * rstd);
     }
-    const float mean_d = nami_vsum(sum_d) / (float)width,
+    const float mean_d = a->rms ? 0 : nami_vsum(sum_d) / (float)width,
                 mean_dh = nami_vsum(sum_dh) / (float)width;
     for (int64_t c = 0; c < width; c += NAMI_VL) {
         const int64_t lanes = width - c;
@@ -136,7 +138,7 @@ NAMI_INLINE void norm_bw_vector(nami_dtype act, const nami_arg_norm *a, int64_t 
         for (int64_t n = first; n < end; n++) {
             const nami_vf dy = nami_vget(act, a->dy, n * a->width + c, lanes);
             const nami_vf x = nami_vget(act, a->x, n * a->width + c, lanes);
-            bw += dy * ((x - mean[n]) * rstd[n]);
+            bw += dy * ((x - (a->rms ? 0 : mean[n])) * rstd[n]);
             bb += dy;
         }
         dw += bw;

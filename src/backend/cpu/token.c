@@ -12,15 +12,16 @@ NAMI_INLINE void embed_f_body(nami_dtype act, const nami_arg_embed *a, int64_t f
     for (int64_t n = first; n < end; n++) {
         const int64_t word = nami_word(n, a->time, a->stride);
         const float *te = (const float *)a->wte + a->token[word] * width;
-        const float *pe = (const float *)a->wpe + n % a->time * width;
+        const float *pe = a->wpe ? (const float *)a->wpe + n % a->time * width : NULL;
         const float *ty =
             a->type ? (const float *)a->wtt + a->type[word] * width : NULL;
         for (int64_t c = 0; c < width; c += NAMI_VL) {
             nami_vf y = nami_vget(NAMI_F32, te, c, width - c);
             if (ty)
                 y += nami_vget(NAMI_F32, ty, c, width - c);
-            nami_vput(act, a->y, n * width + c,
-                      y + nami_vget(NAMI_F32, pe, c, width - c), width - c);
+            if (pe)
+                y += nami_vget(NAMI_F32, pe, c, width - c);
+            nami_vput(act, a->y, n * width + c, y, width - c);
         }
     }
 }
@@ -45,13 +46,15 @@ NAMI_INLINE void embed_bw_body(nami_dtype act, const nami_arg_embed *a, int64_t 
     for (int64_t n = 0; n < a->batch * a->time; n++) {
         const int64_t word = nami_word(n, a->time, a->stride);
         float *te = (float *)a->dwte + a->token[word] * width;
-        float *pe = (float *)a->dwpe + n % a->time * width;
+        float *pe = a->dwpe ? (float *)a->dwpe + n % a->time * width : NULL;
         float *ty = a->type ? (float *)a->dwtt + a->type[word] * width : NULL;
         for (int64_t c = from; c < to; c += NAMI_VL) {
             const int64_t lanes = to - c;
             const nami_vf dy = nami_vget(act, a->dy, n * width + c, lanes);
             nami_vput(NAMI_F32, te, c, nami_vget(NAMI_F32, te, c, lanes) + dy, lanes);
-            nami_vput(NAMI_F32, pe, c, nami_vget(NAMI_F32, pe, c, lanes) + dy, lanes);
+            if (pe)
+                nami_vput(NAMI_F32, pe, c, nami_vget(NAMI_F32, pe, c, lanes) + dy,
+                          lanes);
             if (ty)
                 nami_vput(NAMI_F32, ty, c, nami_vget(NAMI_F32, ty, c, lanes) + dy,
                           lanes);

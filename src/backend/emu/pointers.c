@@ -34,6 +34,14 @@ static const shape attention = {sizeof(nami_arg_attention),
                                  AT(attention, y), AT(attention, lse),
                                  AT(attention, dy), AT(attention, dqkv),
                                  AT(attention, dkv), AT(attention, scratch)}};
+static const shape rotary = {
+    sizeof(nami_arg_rotary),
+    4,
+    {AT(rotary, x), AT(rotary, y), AT(rotary, dy), AT(rotary, dx)}};
+static const shape swiglu = {
+    sizeof(nami_arg_swiglu),
+    4,
+    {AT(swiglu, x), AT(swiglu, y), AT(swiglu, dy), AT(swiglu, dx)}};
 static const shape dropout = {sizeof(nami_arg_dropout),
                               5,
                               {AT(dropout, x), AT(dropout, add), AT(dropout, y),
@@ -112,6 +120,10 @@ static const shape *const shapes[NAMI_KERNELS] = {
     [NAMI_GELU_F] = &gelu,
     [NAMI_GELU_BI] = &gelu,
     [NAMI_ATTENTION_F] = &attention,
+    [NAMI_ROTARY_F] = &rotary,
+    [NAMI_ROTARY_BI] = &rotary,
+    [NAMI_SWIGLU_F] = &swiglu,
+    [NAMI_SWIGLU_BI] = &swiglu,
     [NAMI_DROPOUT_F] = &dropout,
     [NAMI_ATTENTION_BI] = &attention,
     [NAMI_DROPOUT_BI] = &dropout,

@@ -12,6 +12,8 @@ typedef union nami_emu_args {
     nami_arg_norm norm;
     nami_arg_gelu gelu;
     nami_arg_attention attention;
+    nami_arg_rotary rotary;
+    nami_arg_swiglu swiglu;
     nami_arg_dropout dropout;
     nami_arg_embed embed;
     nami_arg_gather gather;

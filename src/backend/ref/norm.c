@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* norm.c - layer norm and its gradients. */
+/* norm.c - layer norm and RMS norm, and their gradients. */
 #include "backend/ref/ref.h"
 
 #include <math.h>
@@ -10,14 +10,15 @@ static void norm_f_row(const nami_arg_norm *a, nami_dtype wide, int64_t n)
 {
     const int64_t width = a->width, at = n * width;
     double mean = 0, var = 0;
-    for (int64_t c = 0; c < width; c++)
+    for (int64_t c = 0; c < width && !a->rms; c++)
         mean += GET(a->act, a->x, at + c) / (double)width;
     for (int64_t c = 0; c < width; c++) {
         const double d = GET(a->act, a->x, at + c) - mean;
         var += d * d / (double)width;
     }
     const double rstd = 1 / sqrt(var + a->eps);
-    nami_ref_set(wide, a->mean, n, mean);
+    if (!a->rms)
+        nami_ref_set(wide, a->mean, n, mean);
     nami_ref_set(wide, a->rstd, n, rstd);
     for (int64_t c = 0; c < width; c++) {
         const double hat = (GET(a->act, a->x, at + c) - mean) * rstd;
@@ -36,8 +37,8 @@ void nami_ref_norm_f(const void *args)
 /* Normalised x of row n, column c. */
 static double hat(const nami_arg_norm *a, nami_dtype wide, int64_t n, int64_t c)
 {
-    return (GET(a->act, a->x, n * a->width + c) - GET(wide, a->mean, n)) *
-           GET(wide, a->rstd, n);
+    const double mean = a->rms ? 0 : GET(wide, a->mean, n);
+    return (GET(a->act, a->x, n * a->width + c) - mean) * GET(wide, a->rstd, n);
 }
 
 static void norm_bi_row(const nami_arg_norm *a, nami_dtype wide, int64_t n)
@@ -46,7 +47,7 @@ static void norm_bi_row(const nami_arg_norm *a, nami_dtype wide, int64_t n)
     double mean_d = 0, mean_dh = 0; /* of d = dy w and of d times normalised x */
     for (int64_t c = 0; c < width; c++) {
         const double d = GET(a->act, a->dy, at + c) * GET(wide, a->w, c);
-        mean_d += d / (double)width;
+        mean_d += a->rms ? 0 : d / (double)width;
         mean_dh += d * hat(a, wide, n, c) / (double)width;
     }
     for (int64_t c = 0; c < width; c++) {

@@ -53,6 +53,8 @@ nami_ref_kernel nami_ref_linear_f, nami_ref_linear_bi, nami_ref_linear_bw;
 nami_ref_kernel nami_ref_norm_f, nami_ref_norm_bi, nami_ref_norm_bw;
 nami_ref_kernel nami_ref_gelu_f, nami_ref_gelu_bi;
 nami_ref_kernel nami_ref_attention_f, nami_ref_attention_bi;
+nami_ref_kernel nami_ref_rotary_f, nami_ref_rotary_bi;
+nami_ref_kernel nami_ref_swiglu_f, nami_ref_swiglu_bi;
 nami_ref_kernel nami_ref_dropout_f, nami_ref_dropout_bi;
 nami_ref_kernel nami_ref_embed_f, nami_ref_embed_bw, nami_ref_gather_f,
     nami_ref_gather_bi;

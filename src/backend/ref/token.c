@@ -17,7 +17,7 @@ void nami_ref_embed_f(const void *args)
                 a->act, a->y, n * a->width + c,
                 GET(wide, a->wte, a->token[word] * a->width + c) +
                     (a->type ? GET(wide, a->wtt, a->type[word] * a->width + c) : 0) +
-                    GET(wide, a->wpe, n % a->time * a->width + c));
+                    (a->wpe ? GET(wide, a->wpe, n % a->time * a->width + c) : 0));
     }
 }
 
@@ -35,7 +35,8 @@ void nami_ref_embed_bw(const void *args)
         for (int64_t c = 0; c < a->width; c++) {
             const double dy = GET(a->act, a->dy, n * a->width + c);
             add_to(wide, a->dwte, a->token[word] * a->width + c, dy);
-            add_to(wide, a->dwpe, n % a->time * a->width + c, dy);
+            if (a->dwpe)
+                add_to(wide, a->dwpe, n % a->time * a->width + c, dy);
             if (a->type)
                 add_to(wide, a->dwtt, a->type[word] * a->width + c, dy);
         }
