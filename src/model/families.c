@@ -5,9 +5,9 @@
 /* One line a family. */
 #define FAMILIES(FAMILY)                                                               \
     FAMILY(gpt)                                                                        \
-    FAMILY(llama)                                                                      \
     FAMILY(synthetic)                                                                  \
     FAMILY(bert)                                                                       \
+    FAMILY(llama)                                                                      \
     FAMILY(chain)                                                                      \
     FAMILY(mlp)                                                                        \
     FAMILY(lenet)                                                                      \

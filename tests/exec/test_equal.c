@@ -192,13 +192,28 @@ static void test_cpu_bf16(void **state)
     cpu(NAMI_BF16, 0);
 }
 
+static void test_llama(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    tiny_other = tiny_llama;
+    p.steps = 3;
+    p.backend = has_cpu(NAMI_F32) ? "cpu" : "ref";
+    compare_all(&p);
+    p.tied = false;
+    p.dropout = 0;
+    p.act = has_cpu(NAMI_BF16) ? NAMI_BF16 : NAMI_F32;
+    compare_some(&p, 1, 3);
+    tiny_other = NULL;
+}
+
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ref),      cmocka_unit_test(test_ref_bf16),
         cmocka_unit_test(test_counts),   cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_cpu_bf16),
+        cmocka_unit_test(test_cpu_bf16), cmocka_unit_test(test_llama),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -103,6 +103,16 @@ static void test_cpu(void **state)
     compare(p, 1e-4);
 }
 
+static void test_llama(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    tiny_other = tiny_llama;
+    p.steps = 4;
+    compare(p, 1e-5);
+    tiny_other = NULL;
+}
+
 /* A device with its own addresses and lanes. */
 static void test_emu(void **state)
 {
@@ -167,9 +177,10 @@ int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ref),   cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_cpu),   cmocka_unit_test(test_emu),
-        cmocka_unit_test(test_sizes), cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_ref),      cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_cpu),      cmocka_unit_test(test_emu),
+        cmocka_unit_test(test_llama),    cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_refusals),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

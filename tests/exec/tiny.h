@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "exec/exec.h"
+#include "model/family.h"
 
 #ifndef TINY_TIME
 #define TINY_TIME 7 /* a test may bring its own */
@@ -73,6 +74,24 @@ static inline nami_model *tiny_model(const tiny_problem *p)
                             .tied = p->tied,
                             .bias = true};
     assert_ok(nami_model_new(&o, p->dropout, &m));
+    return m;
+}
+
+/* A Llama of the same depth: for tiny_other. */
+static inline nami_model *tiny_llama(const tiny_problem *p)
+{
+    nami_model *m = NULL;
+    nami_model_options o = {.layers = 8,
+                            .width = 12,
+                            .heads = 3,
+                            .kv_heads = 1,
+                            .mlp_width = 20,
+                            .rope_theta = 100,
+                            .norm_eps = 1e-5,
+                            .context = TINY_TIME,
+                            .vocabulary = TINY_VOCABULARY,
+                            .tied = p->tied};
+    assert_ok(nami_model_of(&nami_family_llama, &o, p->dropout, &m));
     return m;
 }
 

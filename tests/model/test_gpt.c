@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_gpt.c - the whole GPT: gradient by finite differences; the same bits however it is cut, split, recomputed. */
+/* test_gpt.c - the whole GPT, and Llama: gradient by finite differences; the same bits however it is cut, split, recomputed. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -17,6 +17,10 @@ static nami_model *make(const nami_family *family, bool tied, bool bias, double 
                                                                      : 3,
                             .context = 13,
                             .vocabulary = vocabulary,
+                            .kv_heads = tied ? 1 : 0,
+                            .mlp_width = 10,
+                            .rope_theta = 100,
+                            .norm_eps = 1e-5,
                             .tied = tied,
                             .bias = bias};
     nami_model *m;
@@ -84,6 +88,8 @@ static void test_gradient(void **state)
     uint64_t seed = nami_test_seed(11);
     check_gradient(make(&nami_family_gpt, true, true, 0, 6, 7), seed);
     check_gradient(make(&nami_family_gpt, false, false, 0.25, 6, 7), seed);
+    check_gradient(make(&nami_family_llama, true, false, 0, 6, 7), seed);
+    check_gradient(make(&nami_family_llama, false, false, 0.25, 6, 7), seed);
     check_gradient(make(&nami_family_template, false, true, 0, 5, 7), seed);
 }
 
@@ -128,9 +134,10 @@ static void run(chain *c, const nami_model *m, const char *backend, nami_dtype a
 }
 
 /* Twelve ways: whole, cut at every block, cut in three; fused or split; kept or recomputed. */
-static void check_ways(const char *backend, nami_dtype act, bool tied, double dropout)
+static void check_ways(const nami_family *family, const char *backend, nami_dtype act,
+                       bool tied, double dropout)
 {
-    nami_model *m = make(&nami_family_gpt, tied, tied, dropout, 24, 37);
+    nami_model *m = make(family, tied, tied, dropout, 24, 37);
     chain first, other;
     assert_int_equal(m->blocks, 6);
     run(&first, m, backend, act, 0);
@@ -147,19 +154,23 @@ static void check_ways(const char *backend, nami_dtype act, bool tied, double dr
 static void test_ways_ref(void **state)
 {
     (void)state;
-    check_ways("ref", NAMI_F32, true, 0.2);
-    check_ways("ref", NAMI_F32, false, 0);
-    check_ways("ref", NAMI_BF16, true, 0.2);
-    check_ways("ref", NAMI_BF16, true, 0);
+    check_ways(&nami_family_gpt, "ref", NAMI_F32, true, 0.2);
+    check_ways(&nami_family_gpt, "ref", NAMI_F32, false, 0);
+    check_ways(&nami_family_gpt, "ref", NAMI_BF16, true, 0.2);
+    check_ways(&nami_family_gpt, "ref", NAMI_BF16, true, 0);
+    check_ways(&nami_family_llama, "ref", NAMI_F32, true, 0.2);
+    check_ways(&nami_family_llama, "ref", NAMI_BF16, false, 0);
 }
 
 static void test_ways_cpu(void **state)
 {
     (void)state;
-    check_ways("cpu", NAMI_F32, true, 0.2);
-    check_ways("cpu", NAMI_F32, false, 0);
-    check_ways("cpu", NAMI_BF16, true, 0.2);
-    check_ways("cpu", NAMI_BF16, false, 0);
+    check_ways(&nami_family_gpt, "cpu", NAMI_F32, true, 0.2);
+    check_ways(&nami_family_gpt, "cpu", NAMI_F32, false, 0);
+    check_ways(&nami_family_gpt, "cpu", NAMI_BF16, true, 0.2);
+    check_ways(&nami_family_gpt, "cpu", NAMI_BF16, false, 0);
+    check_ways(&nami_family_llama, "cpu", NAMI_F32, false, 0);
+    check_ways(&nami_family_llama, "cpu", NAMI_BF16, true, 0.2);
 }
 
 /* Dropout masks follow seed, step and sample: another of them, other gradients. */

@@ -43,6 +43,111 @@ static void test_counts(void **state)
     }
 }
 
+static nami_model_options llama(int64_t layers, int64_t width, int64_t heads,
+                                int64_t kv_heads, int64_t mlp_width)
+{
+    nami_model_options o = {0};
+    assert_ok(nami_option_defaults(&nami_model_option_table, &o));
+    nami_option_release(&nami_model_option_table, &o);
+    while (strcmp(nami_family_names[o.family], "llama") != 0)
+        o.family++;
+    o.layers = layers;
+    o.width = width;
+    o.heads = heads;
+    o.kv_heads = kv_heads;
+    o.mlp_width = mlp_width;
+    o.vocabulary = 32000;
+    o.tied = false;
+    return o;
+}
+
+/* Published sizes of LLaMA (which Llama 2 has too), TinyLlama and Llama 3. */
+static void test_llama_counts(void **state)
+{
+    (void)state;
+    const struct {
+        nami_model_options o;
+        int64_t vocabulary, count;
+    } size[] = {{llama(32, 4096, 32, 0, 0), 32000, 6738415616},
+                {llama(40, 5120, 40, 0, 0), 32000, 13015864320},
+                {llama(22, 2048, 32, 4, 5632), 32000, 1100048384},
+                {llama(32, 4096, 32, 8, 14336), 128256, 8030261248}};
+    for (size_t i = 0; i < sizeof size / sizeof *size; i++) {
+        nami_model_options o = size[i].o;
+        o.vocabulary = size[i].vocabulary;
+        nami_model *m = make(o, 0);
+        assert_int_equal(nami_model_count(m), size[i].count);
+        assert_int_equal(m->blocks, 2 * o.layers + 2);
+        nami_model_free(m);
+        o.tied = true;
+        m = make(o, 0);
+        assert_int_equal(nami_model_count(m),
+                         size[i].count - size[i].vocabulary * o.width);
+        nami_model_free(m);
+    }
+}
+
+/* FLOPs are two a weight and token, but for the embedding, and those of attention. */
+static void test_llama_flops(void **state)
+{
+    (void)state;
+    enum { TIME = 100 };
+    nami_model *m = make(llama(3, 96, 6, 2, 160), 0);
+    double sum = 0, weights = 0;
+    for (int b = 1; b < m->blocks; b++)
+        sum += nami_model_block_flops(m, b, TIME);
+    for (int p = 1; p < m->params; p++)
+        if (m->param[p].shape.rank > 1)
+            weights += (double)nami_shape_count(&m->param[p].shape);
+    assert_true(sum == 2 * weights * TIME + 3 * 4.0 * TIME * TIME * 96);
+    nami_model_free(m);
+}
+
+static void test_llama_refusals(void **state)
+{
+    (void)state;
+    nami_model *m;
+    nami_model_options o = llama(2, 12, 4, 0, 0);
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT,
+                 "model.width = 12 over model.heads = 4 is odd");
+    o = llama(2, 24, 6, 4, 0);
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT,
+                 "model.heads = 6 is not a multiple of model.kv_heads = 4");
+    o = llama(2, 24, 6, 3, 0);
+    o.rope_theta = 0;
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "model.rope_theta is 0");
+}
+
+/* Keys that do nothing for a family are refused. */
+static void test_keys(void **state)
+{
+    (void)state;
+    nami_model_options own = {0};
+    assert_ok(nami_option_defaults(&nami_model_option_table, &own));
+    nami_model_options o = own, gpt = own;
+    o.family = llama(2, 24, 6, 3, 0).family;
+    o.kv_heads = 3;
+    o.mlp_width = 100;
+    o.norm_eps = 1e-6;
+    o.rope_theta = 5e5;
+    assert_ok(nami_model_check_keys(&o));
+    o.bias = false;
+    assert_fails(nami_model_check_keys(&o), NAMI_EINPUT,
+                 "model.bias is set, but family llama does not read it");
+    static const char *const key[] = {"kv_heads", "mlp_width", "rope_theta",
+                                      "norm_eps"};
+    for (int i = 0; i < 4; i++) {
+        assert_ok(nami_model_check_keys(&gpt));
+        gpt.kv_heads = i == 0 ? 3 : 0;
+        gpt.mlp_width = i == 1 ? 100 : 0;
+        gpt.rope_theta = i == 2 ? 5e5 : 10000;
+        gpt.norm_eps = i == 3 ? 1e-6 : 1e-5;
+        assert_fails(nami_model_check_keys(&gpt), NAMI_EINPUT, key[i]);
+        gpt = own;
+    }
+    nami_option_release(&nami_model_option_table, &own);
+}
+
 static void test_variants(void **state)
 {
     (void)state;
@@ -180,10 +285,12 @@ static void test_template(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),    cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_catalogue), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_options),   cmocka_unit_test(test_init),
-        cmocka_unit_test(test_flops),     cmocka_unit_test(test_template),
+        cmocka_unit_test(test_counts),         cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_catalogue),      cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_options),        cmocka_unit_test(test_init),
+        cmocka_unit_test(test_flops),          cmocka_unit_test(test_template),
+        cmocka_unit_test(test_llama_counts),   cmocka_unit_test(test_llama_flops),
+        cmocka_unit_test(test_llama_refusals), cmocka_unit_test(test_keys),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* test_slices.c - the whole GPT by token slices: finite differences, and the numbers of whole samples to rounding. */
+/* test_slices.c - the whole GPT, and Llama, by token slices: finite differences, and the numbers of whole samples to rounding. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -9,17 +9,21 @@
 
 enum { TIME = 12 };
 
-static nami_model *make(bool tied, double dropout)
+static nami_model *make(const nami_family *family, bool tied, double dropout)
 {
     nami_model_options o = {.layers = 2,
-                            .width = 15,
+                            .width = family == &nami_family_llama ? 18 : 15,
                             .heads = 3,
                             .context = TIME + 1,
                             .vocabulary = 11,
+                            .kv_heads = 1,
+                            .mlp_width = 10,
+                            .rope_theta = 100,
+                            .norm_eps = 1e-5,
                             .tied = tied,
                             .bias = true};
     nami_model *m;
-    assert_ok(nami_model_of(&nami_family_gpt, &o, dropout, &m));
+    assert_ok(nami_model_of(family, &o, dropout, &m));
     return m;
 }
 
@@ -55,11 +59,10 @@ static double moved(chain *c, int p, int64_t e, double h)
 }
 
 /* Central differences of every seventh element through three slices. */
-static void test_gradient(void **state)
+static void check_gradient(const nami_family *family)
 {
-    (void)state;
     const double h = 1e-5;
-    nami_model *m = make(false, 0.25);
+    nami_model *m = make(family, false, 0.25);
     chain c;
     open_chain(&c, m,
                &(chain_options){.backend = "ref",
@@ -85,6 +88,13 @@ static void test_gradient(void **state)
     nami_model_free(m);
 }
 
+static void test_gradient(void **state)
+{
+    (void)state;
+    check_gradient(&nami_family_gpt);
+    check_gradient(&nami_family_llama);
+}
+
 /* Losses and gradients of `a` and `b` within `tolerance` of the largest gradient of each parameter. */
 static void assert_near(const chain *a, const chain *b, double tolerance)
 {
@@ -105,12 +115,13 @@ static void assert_near(const chain *a, const chain *b, double tolerance)
 }
 
 /* Every K against whole samples, on one stage and on three, with the backward in one piece and split. */
-static void check_equal(const char *backend, nami_dtype act, double tolerance)
+static void check_equal(const nami_family *family, const char *backend, nami_dtype act,
+                        double tolerance)
 {
     static const int slices[] = {2, 3, 4, 6, TIME};
     uint64_t seed = nami_test_seed(23);
     for (int way = 0; way < 4; way++) {
-        nami_model *m = make(way % 2 == 0, way < 2 ? 0 : 0.2);
+        nami_model *m = make(family, way % 2 == 0, way < 2 ? 0 : 0.2);
         chain_options o = {.backend = backend,
                            .act = act,
                            .batch = 3,
@@ -143,14 +154,15 @@ static void check_equal(const char *backend, nami_dtype act, double tolerance)
 static void test_f64(void **state)
 {
     (void)state;
-    check_equal("ref", NAMI_F64, 1e-12);
+    check_equal(&nami_family_gpt, "ref", NAMI_F64, 1e-12);
+    check_equal(&nami_family_llama, "ref", NAMI_F64, 1e-12);
 }
 
 static void test_ref(void **state)
 {
     (void)state;
-    check_equal("ref", NAMI_F32, 1e-5);
-    check_equal("ref", NAMI_BF16, 0.05);
+    check_equal(&nami_family_gpt, "ref", NAMI_F32, 1e-5);
+    check_equal(&nami_family_gpt, "ref", NAMI_BF16, 0.05);
 }
 
 static bool has_cpu(nami_dtype act)
@@ -167,9 +179,12 @@ static void test_cpu(void **state)
     (void)state;
     if (!has_cpu(NAMI_F32))
         skip();
-    check_equal("cpu", NAMI_F32, 2e-5);
-    if (has_cpu(NAMI_BF16))
-        check_equal("cpu", NAMI_BF16, 0.05);
+    check_equal(&nami_family_gpt, "cpu", NAMI_F32, 2e-5);
+    check_equal(&nami_family_llama, "cpu", NAMI_F32, 2e-5);
+    if (has_cpu(NAMI_BF16)) {
+        check_equal(&nami_family_gpt, "cpu", NAMI_BF16, 0.05);
+        check_equal(&nami_family_llama, "cpu", NAMI_BF16, 0.05);
+    }
 }
 
 /* An evaluation keeps keys and values between slices, and nothing else. */
@@ -178,7 +193,7 @@ static void test_evaluate_keeps(void **state)
     (void)state;
     nami_backend *b;
     nami_graph *g;
-    nami_model *m = make(true, 0);
+    nami_model *m = make(&nami_family_gpt, true, 0);
     assert_ok(nami_backend_open("ref", 1, NAMI_F32, &b));
     assert_ok(nami_model_graph_sliced(m, 0, 6, b, NAMI_F32, 2, TIME, 3, &g));
     assert_ok(nami_graph_plan(g, false, false, false));
@@ -192,7 +207,7 @@ static void test_evaluate_keeps(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    nami_model *m = make(true, 0);
+    nami_model *m = make(&nami_family_gpt, true, 0);
     assert_ok(nami_model_slices(m, TIME, 4));
     assert_fails(nami_model_slices(m, TIME, 5), NAMI_EPLAN, "the remainder is 2");
     assert_fails(nami_model_slices(m, TIME, 24), NAMI_EPLAN, "into 24 equal slices");
