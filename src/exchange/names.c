@@ -8,7 +8,7 @@
 #include "model/family.h"
 
 static const nami_names *const tables[] = {
-    &nami_names_gpt,         &nami_names_bert,      &nami_names_cifar,
+    &nami_names_gpt,         &nami_names_llama,     &nami_names_bert, &nami_names_cifar,
     &nami_names_densenet121, &nami_names_inception, &nami_names_vit};
 
 const nami_names *nami_names_of(const char *family)

@@ -46,7 +46,7 @@ typedef struct nami_names {
         heads; /* patterns of groups of parameters that a file may lack, each as a whole */
 } nami_names;
 
-extern const nami_names nami_names_gpt, nami_names_bert;
+extern const nami_names nami_names_gpt, nami_names_llama, nami_names_bert;
 extern const nami_names nami_names_cifar, nami_names_densenet121;
 extern const nami_names nami_names_inception, nami_names_image;
 extern const nami_names nami_names_vit;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* test_torch.c - the whole GPT against PyTorch: logits, loss, every gradient, parameters after ten AdamW steps.
+/* test_torch.c - the whole GPT, and Llama, against PyTorch: logits, loss, every gradient, parameters after ten AdamW steps.
  *
  * The numbers were made in double by validation/torch/reference.py; shapes, formulas and constants here are its.
  */
 #include <math.h>
 
 #include "chain.h"
+#include "model/family.h"
 #include "numbers.h"
 #include "optim/optim.h"
 
@@ -178,22 +179,31 @@ static void check_training(chain *c, const numbers *n, double tolerance)
     close_training(&t, c);
 }
 
-static void check(const char *backend, nami_dtype act, bool tied, double tolerance)
+typedef enum which { TIED, UNTIED, LLAMA } which;
+
+static void check(const char *backend, nami_dtype act, which what, double tolerance)
 {
+    static const char *const file[] = {"tests/data/torch-gpt-tied.txt",
+                                       "tests/data/torch-gpt-untied.txt",
+                                       "tests/data/torch-llama.txt"};
     nami_model_options o = {.layers = 2,
                             .width = 12,
                             .heads = 3,
+                            .kv_heads = 1,
+                            .mlp_width = 10,
+                            .rope_theta = 100,
+                            .norm_eps = 1e-4,
                             .context = 13,
                             .vocabulary = VOCABULARY,
-                            .tied = tied,
-                            .bias = tied};
+                            .tied = what == TIED,
+                            .bias = what == TIED};
     static const int cut[] = {0, 2, 6};
-    numbers n = numbers_read(tied ? "tests/data/torch-gpt-tied.txt"
-                                  : "tests/data/torch-gpt-untied.txt");
+    numbers n = numbers_read(file[what]);
     const int whole[] = {0, 6};
     nami_model *m;
     chain c;
-    assert_ok(nami_model_new(&o, 0, &m));
+    assert_ok(nami_model_of(what == LLAMA ? &nami_family_llama : &nami_family_gpt, &o,
+                            0, &m));
     for (int stages = 1; stages <= 2; stages++) {
         chain_open(&c, m,
                    &(chain_options){.backend = backend,
@@ -219,22 +229,25 @@ static void check(const char *backend, nami_dtype act, bool tied, double toleran
 static void test_double(void **state)
 {
     (void)state;
-    check("ref", NAMI_F64, true, 1e-8);
-    check("ref", NAMI_F64, false, 1e-8);
+    check("ref", NAMI_F64, TIED, 1e-8);
+    check("ref", NAMI_F64, UNTIED, 1e-8);
+    check("ref", NAMI_F64, LLAMA, 1e-8);
 }
 
 static void test_float(void **state)
 {
     (void)state;
-    check("ref", NAMI_F32, true, 1e-5);
-    check("ref", NAMI_F32, false, 1e-5);
+    check("ref", NAMI_F32, TIED, 1e-5);
+    check("ref", NAMI_F32, UNTIED, 1e-5);
+    check("ref", NAMI_F32, LLAMA, 1e-5);
 }
 
 static void test_cpu(void **state)
 {
     (void)state;
-    check("cpu", NAMI_F32, true, 1e-5);
-    check("cpu", NAMI_F32, false, 1e-5);
+    check("cpu", NAMI_F32, TIED, 1e-5);
+    check("cpu", NAMI_F32, UNTIED, 1e-5);
+    check("cpu", NAMI_F32, LLAMA, 1e-5);
 }
 
 int main(void)

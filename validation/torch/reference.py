@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Numbers of a small GPT from PyTorch, in double: logits, loss, gradients, parameters after ten AdamW steps.
+"""Numbers of a small GPT or Llama from PyTorch, in double: logits, loss, gradients, parameters after ten AdamW steps.
 
 usage: reference.py tied|untied > tests/data/torch-gpt-tied.txt
+       reference.py llama > tests/data/torch-llama.txt
 
 Initial parameters and tokens come from a formula that the C test repeats exactly: h(k, i), a 32-bit hash of the
 parameter's place k in the order of `named_parameters` and of the element's number i.
@@ -14,6 +15,7 @@ import torch
 from gpt import Gpt, loss_of
 
 SHAPE = dict(layers=2, width=12, heads=3, context=13, vocabulary=37)
+LLAMA = dict(layers=2, width=12, heads=3, kv_heads=1, mlp_width=10, theta=100.0, eps=1e-4, vocabulary=37)
 BATCH, TIME = 3, 11
 STEPS, RATE, BETAS, EPS, DECAY, CLIP = 10, 3e-3, (0.9, 0.95), 1e-4, 0.1, 0.5
 
@@ -49,15 +51,23 @@ def show(name, tensor):
         print(*("%.10g" % v for v in values[i:i + 8]))
 
 
-def main():
-    tied = sys.argv[1] == "tied"
-    model = Gpt(tied=tied, bias=tied, **SHAPE).double()
-    fill(model)
-    count, vocabulary = BATCH * TIME, SHAPE["vocabulary"]
+def inputs(vocabulary):
+    count = BATCH * TIME
     token = torch.from_numpy((h(1000, count) % vocabulary).astype(numpy.int64)).view(BATCH, TIME)
     target = (h(1001, count) % vocabulary).astype(numpy.int64)
     target[h(1002, count) % 8 == 0] = -1
-    target = torch.from_numpy(target).view(BATCH, TIME)
+    return token, torch.from_numpy(target).view(BATCH, TIME)
+
+
+def main():
+    tied = sys.argv[1] == "tied"
+    if sys.argv[1] == "llama":
+        from llama import Llama
+        model = Llama(tied=False, **LLAMA).double()
+    else:
+        model = Gpt(tied=tied, bias=tied, **SHAPE).double()
+    fill(model)
+    token, target = inputs(SHAPE["vocabulary"])
 
     print("# PyTorch", torch.__version__, "in double; made by validation/torch/reference.py", sys.argv[1])
     logits = model(token)
