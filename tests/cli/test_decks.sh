@@ -65,6 +65,10 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
         nami 2 run "$deck" run.directory=run-lenet data.train=images.h5 data.valid=images.h5 train.steps=9
         want 0 $? "$name runs for two epochs" "^epoch 2  step 8 "
         ;;
+    fashion-vgg)
+        nami 2 run "$deck" run.directory=run-vgg data.train=images.h5 data.valid=images.h5 train.steps=3
+        want 0 $? "$name runs for an epoch" "^epoch 1  step 2 "
+        ;;
     wave-32)
         nami 8 run "$deck" run.directory=run-wave pipeline.positions=8 pipeline.microbatches=8 train.batch=8 \
             synthetic.forward=1ms synthetic.backward_input=1ms synthetic.backward_weight=1ms
