@@ -47,7 +47,7 @@ static const nami_option train_rows[] = {
      .maximum = 0.99,
      .help = "Part E of the target that the training loss spreads evenly over all "
              "classes, as PyTorch's CrossEntropyLoss; evaluations report the loss "
-             "without it."},
+             "without it. Of bert: of masked tokens alone."},
     {.section = "train",
      .key = "seed",
      .kind = NAMI_OPTION_INT,

@@ -89,7 +89,8 @@ static void compare_all(tiny_problem p)
     assert_true(want.loss[p.steps - 1] < want.loss[0]);
     for (int d = 1; d <= size; d++)
         for (size_t i = 0;
-             size % d == 0 && 4 % d == 0 && i < sizeof ways / sizeof *ways; i++) {
+             size % d == 0 && p.partials % d == 0 && i < sizeof ways / sizeof *ways;
+             i++) {
             tiny_way w = ways[i];
             w.positions = size / d;
             w.replicas = d;
@@ -109,6 +110,10 @@ static void test_ref(void **state)
 {
     (void)state;
     compare_all(basis);
+    tiny_problem p = basis; /* fewer micro-batches than positions */
+    p.micros = p.partials = 2;
+    p.batch = 6;
+    compare_all(p);
 }
 
 static void test_cpu(void **state)
