@@ -16,9 +16,14 @@ static const char decoder[] = "cls.predictions.decoder";
 
 static nami_status check(const nami_model_options *o)
 {
-    if (o->layers < 1 || o->heads < 1 || o->context < 1 || o->type_vocabulary < 1)
-        return nami_fail(NAMI_EINPUT, "model.layers, heads, context and "
-                                      "type_vocabulary must be at least 1");
+    if (o->layers < 1 || o->heads < 1 || o->context < 1)
+        return nami_fail(NAMI_EINPUT,
+                         "model.layers, heads and context must be at least 1");
+    if (o->type_vocabulary < 2)
+        return nami_fail(
+            NAMI_EINPUT,
+            "model.type_vocabulary is %lld; samples have the types 0 and 1",
+            (long long)o->type_vocabulary);
     if (o->width < 1 || o->width % o->heads != 0)
         return nami_fail(NAMI_EINPUT,
                          "model.width = %lld is not a multiple of model.heads = %lld",

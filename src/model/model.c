@@ -61,7 +61,7 @@ static const nami_option rows[] = {
             "N] [pad N], "
             "mean KERNEL, global, flatten, linear OUT, dropout; OUT may be "
             "classes."),
-    ROW(type_vocabulary, INT, .fallback = "2", .minimum = 1, .maximum = MOST,
+    ROW(type_vocabulary, INT, .fallback = "2", .minimum = 2, .maximum = MOST,
         .help = "Family bert: types of tokens, which tell the sentences of a sample "
                 "apart."),
     ROW(predictions, INT, .fallback = "0", .maximum = MOST, .unit = "tokens",

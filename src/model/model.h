@@ -66,7 +66,7 @@ typedef struct nami_param {
 typedef enum nami_sample_kind {
     NAMI_SAMPLE_TOKENS, /* tokens [T] i32; the next tokens [T] i32, negative ones do not count */
     NAMI_SAMPLE_IMAGE, /* [height,width,channels] f32, channels fastest, normalised; the class i32 */
-    /* T tokens, T token types (0, 1 ...), then the length L i32: the first 1 <= L <= T tokens are real, the others
+    /* T tokens, T token types (0 or 1), then the length L i32: the first 1 <= L <= T tokens are real, the others
      * padding; M masked positions below L, the M tokens that were there (-1: the slot is unused, its position 0), then
      * whether the second sentence is not the one that follows the first: 0, 1, or -1 for no such question. */
     NAMI_SAMPLE_MASKED

@@ -93,5 +93,5 @@ void nami_model_make_up(const nami_model_sample *s, uint64_t seed, int32_t *toke
             target[s->masked + k] = -1;
     }
     if (target && s->losses > 1)
-        target[s->targets - 1] = (int32_t)(nami_mix(seed, 5) % 5) / 2 % 3 - 1;
+        target[s->targets - 1] = (int32_t)(nami_mix(seed, 5) % 3) - 1;
 }

@@ -102,6 +102,10 @@ static void test_refusals(void **state)
     assert_fails(nami_model_of(&nami_family_bert, &o, 0, &m), NAMI_EINPUT,
                  "model.predictions = 5 is more than model.context = 4");
     o.predictions = 1;
+    o.type_vocabulary = 1;
+    assert_fails(nami_model_of(&nami_family_bert, &o, 0, &m), NAMI_EINPUT,
+                 "samples have the types 0 and 1");
+    o.type_vocabulary = 2;
     assert_ok(nami_model_of(&nami_family_bert, &o, 0, &m));
     assert_fails(nami_model_slices(m, 4, 2), NAMI_EPLAN, "need a causal model");
     nami_model_free(m);
