@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Tokens per second of PyTorch training a GPT with AdamW, beside the matrix peak of the same process.
+"""Samples per second of PyTorch training a model, beside the matrix peak of the same process.
 
-usage: torch_gpt.py [--shape gpt2|bytes] [--type f32|bf16] [--threads N] [--steps N]
+usage: torch_net.py [--model NAME] [--type f32|bf16] [--threads N] [--steps N] [--plain]
 
-gpt2: 12 layers, 768 wide, vocabulary 50257, B=4, T=256.  bytes: 6 layers, 384 wide, vocabulary 256, B=8, T=256.
+Models are those of torch_models.py. A step is forward, backward, clipping of the norm and the optimiser: AdamW, for
+convolutions SGD with momentum. Images lie channels-last. bf16 is PyTorch's autocast.
 Debian's PyTorch takes BLAS from the system: fast only with OpenMP's OpenBLAS and with memory that is kept
 instead of given back to the system. When started plainly the program starts itself again that way, with
 
   LD_PRELOAD=.../openblas-openmp/libopenblas.so.0  MALLOC_TOP_PAD_=256M  MALLOC_MMAP_MAX_=0  MALLOC_TRIM_THRESHOLD_=off
   OPENBLAS_CORETYPE=SkylakeX (with AVX-512) or Haswell (with AVX2): OpenBLAS 0.3.21 takes newer processors for old ones
 
-and says whether it found the library (package libopenblas0-openmp). --plain measures it as installed.
+and says whether it found the library (package libopenblas0-openmp, or the file named by NAMI_BLAS).
+--plain measures it as installed.
 """
 import argparse
 import glob
@@ -19,9 +21,6 @@ import os
 import statistics
 import sys
 import time
-
-SHAPES = {"gpt2": (dict(layers=12, width=768, heads=12, context=1024, vocabulary=50257), 4, 256),
-          "bytes": (dict(layers=6, width=384, heads=6, context=256, vocabulary=256), 8, 256)}
 
 
 def core_type():
@@ -33,8 +32,9 @@ def core_type():
 
 def start_again(threads):
     """The same program under the tuned environment; does not return."""
-    found = glob.glob("/usr/lib/*/openblas-openmp/libopenblas.so.0")
-    env = dict(os.environ, NAMI_TUNED=found[0] if found else "no openmp BLAS",
+    named = os.environ.get("NAMI_BLAS")
+    found = [named] if named else glob.glob("/usr/lib/*/openblas-openmp/libopenblas.so.0")
+    env = dict(os.environ, NAMI_TUNED="openmp BLAS" if found else "no openmp BLAS",
                OMP_NUM_THREADS=str(threads), OMP_PROC_BIND="true",
                MALLOC_TOP_PAD_=str(256 << 20), MALLOC_MMAP_MAX_="0",
                MALLOC_TRIM_THRESHOLD_=str(1 << 40))
@@ -46,7 +46,7 @@ def start_again(threads):
     os.execve(sys.executable, [sys.executable] + sys.argv + bound, env)
 
 
-def matrix_peak(torch, dtype, seconds=1.0):
+def matrix_peak(torch, dtype, seconds=0.5):
     """FLOP/s of products of 2048 x 2048 matrices, the best of many."""
     n, best, until = 2048, 0.0, time.perf_counter() + seconds
     a, b = (torch.randn(n, n).to(dtype) for _ in range(2))
@@ -57,16 +57,18 @@ def matrix_peak(torch, dtype, seconds=1.0):
     return best
 
 
-def flops(shape, batch, length):
-    """Of one training step: 6 a parameter of a matrix and token, and attention over whole T x T squares."""
-    c, layers = shape["width"], shape["layers"]
-    matrices = layers * 12 * c * c + shape["vocabulary"] * c
-    return 3 * batch * length * (2 * matrices + layers * 4 * length * c)
+def optimizer_of(torch, model, images):
+    if images:
+        return torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, foreach=True)
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=1e-4, betas=(0.9, 0.95), foreach=True)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--shape", choices=SHAPES, default="gpt2")
+    parser.add_argument("--model", default="gpt2")
     parser.add_argument("--type", choices=("f32", "bf16"), default="f32")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--steps", type=int, default=7)
@@ -75,28 +77,29 @@ def main():
     if not args.plain and "NAMI_TUNED" not in os.environ:
         start_again(args.threads)
 
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "torch"))
-    sys.dont_write_bytecode = True
     import torch
-    from gpt import Gpt, loss_of
+    import torch.nn.functional as F
+    from torch_models import MODELS
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    shape, batch, length = SHAPES[args.shape]
-    bf16 = args.type == "bf16"
-    model = Gpt(**shape)
-    for p in model.parameters():
-        if p.dim() > 1:
-            torch.nn.init.normal_(p, std=0.02)
-    optimizer = torch.optim.AdamW(model.groups(0.1), lr=1e-4, betas=(0.9, 0.95), foreach=True)
-    tokens = torch.randint(shape["vocabulary"], (batch, length))
-    target = torch.randint(shape["vocabulary"], (batch, length))
+    make, batch, tokens, classes = MODELS[args.model]
+    bf16, images = args.type == "bf16", tokens == 1
+    model = make()
+    if images:
+        model = model.to(memory_format=torch.channels_last)
+        data = torch.randn(batch, 3, 32, 32).to(memory_format=torch.channels_last)
+        target = torch.randint(classes, (batch,))
+    else:
+        data = torch.randint(classes, (batch, tokens))
+        target = torch.randint(classes, (batch * tokens,))
+    optimizer = optimizer_of(torch, model, images)
     seconds = []
     for _ in range(args.steps + 2):
         start = time.perf_counter()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            logits = model(tokens)
-        loss = loss_of(logits.float(), target)
+            logits = model(data)
+        loss = F.cross_entropy(logits.float().view(-1, classes), target)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -106,11 +109,9 @@ def main():
     peak = matrix_peak(torch, torch.bfloat16 if bf16 else torch.float32)
     print(json.dumps({
         "program": "torch " + torch.__version__, "blas": os.environ.get("NAMI_TUNED", "as installed"),
-        "shape": args.shape, "type": args.type, "threads": args.threads, "loss": round(loss.item(), 4),
-        "step_seconds": round(step, 4), "tokens_per_second": round(batch * length / step, 1),
-        "step_gflop": round(flops(shape, batch, length) / 1e9, 1),
-        "matrix_peak_gflops": round(peak / 1e9, 1),
-        "matrix_peak_share": round(flops(shape, batch, length) / step / peak, 3)}))
+        "model": args.model, "type": args.type, "threads": args.threads, "loss": round(loss.item(), 4),
+        "step_seconds": round(step, 4), "samples_per_second": round(batch / step, 1),
+        "tokens_per_second": round(batch * tokens / step, 1), "matrix_peak_gflops": round(peak / 1e9, 1)}))
 
 
 if __name__ == "__main__":
