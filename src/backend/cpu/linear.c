@@ -109,8 +109,11 @@ void nami_cpu_column_sums(const nami_backend *b, const nami_arg_linear *a)
     nami_cpu_run(b, &sums_columns, a, NULL, 0);
 }
 
+/* Results of so few columns at most are narrow: sgemm loses up to half of its speed on some. */
+enum { NARROW = 640 };
+
 /* The product of kernel `k`. */
-static nami_product_spec spec_of(nami_kernel k, const nami_arg_linear *a)
+static nami_product_spec spec_of(nami_kernel k, const nami_arg_linear *a, int threads)
 {
     const bool bf16 = a->act == NAMI_BF16;
     if (k == NAMI_LINEAR_F)
@@ -121,6 +124,7 @@ static nami_product_spec spec_of(nami_kernel k, const nami_arg_linear *a)
                                    .in = a->act,
                                    .out = a->act,
                                    .bias = bf16 && a->b,
+                                   .primitive = a->out <= NARROW && threads > 1,
                                    .pack = bf16};
     if (k == NAMI_LINEAR_BI)
         return (nami_product_spec){.m = a->n,
@@ -136,7 +140,8 @@ static nami_product_spec spec_of(nami_kernel k, const nami_arg_linear *a)
                                .a_turned = true,
                                .in = a->act,
                                .out = NAMI_F32,
-                               .sum = true};
+                               .sum = true,
+                               .primitive = a->in <= NARROW};
 }
 
 static bool widened(const nami_backend *b, const nami_arg_linear *a)
@@ -171,7 +176,7 @@ nami_status nami_cpu_linear_prepare(nami_backend *b, nami_kernel k,
         out->scratch = nami_cpu_widened_scratch(a);
         return NAMI_OK;
     }
-    const nami_product_spec spec = spec_of(k, a);
+    const nami_product_spec spec = spec_of(k, a, b->threads);
     NAMI_TRY(nami_product_new(&cpu->dnn, &spec, &plan->product));
     out->scratch = nami_product_scratch(plan->product);
     if (k == NAMI_LINEAR_F)

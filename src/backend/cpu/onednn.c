@@ -2,7 +2,7 @@
 /* onednn.c - matrix products by oneDNN, versions 2.6 and 3.
  *
  * f32 products run by dnnl_sgemm on the plain weights: as fast as packed ones, and a step needs no packing
- * and no second copy. bf16 products run by the matmul primitive, weights in the layout it likes best.
+ * and no second copy; narrow ones by the matmul primitive, on plain weights too (docs/design/0007). bf16 products run by the matmul primitive, weights in the layout it likes best.
  */
 #include "backend/cpu/onednn.h"
 
@@ -165,9 +165,16 @@ static dnnl_status_t product_make(dnnl_engine_t e, nami_product *p)
     return status;
 }
 
+/* Whether the library may use all of `isa`. */
+static bool has(dnnl_cpu_isa_t isa)
+{
+    return ((int)dnnl_get_effective_cpu_isa() & (int)isa) == (int)isa;
+}
+
 static bool by_sgemm(const nami_product_spec *s)
 {
-    return s->in == NAMI_F32 && s->out == NAMI_F32 && !s->pack && !s->bias;
+    return s->in == NAMI_F32 && s->out == NAMI_F32 && !s->pack && !s->bias &&
+           !(s->primitive && has(dnnl_cpu_isa_avx512_core));
 }
 
 nami_status nami_product_new(const nami_onednn *d, const nami_product_spec *spec,
@@ -292,12 +299,6 @@ void nami_product_run(const nami_onednn *d, nami_product *p, const void *a,
         }
     NAMI_CHECK(dnnl_primitive_execute(p->run, d->stream, count, args) == dnnl_success);
     NAMI_CHECK(dnnl_stream_wait(d->stream) == dnnl_success);
-}
-
-/* Whether the library may use all of `isa`. */
-static bool has(dnnl_cpu_isa_t isa)
-{
-    return ((int)dnnl_get_effective_cpu_isa() & (int)isa) == (int)isa;
 }
 
 /* Whether the vector bf16 instruction runs at half the rate of f32: Intel cores that are meant to use AMX

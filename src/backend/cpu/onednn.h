@@ -15,6 +15,8 @@ typedef struct nami_product_spec {
     nami_dtype in, out;      /* type of a and b; of c; f32 or bf16 */
     bool bias;               /* bias [n] f32 is added to each row */
     bool sum;                /* c is added to */
+    bool
+        primitive; /* f32: by the matmul primitive, not sgemm, where it has AVX-512 kernels */
     bool pack; /* b comes packed by nami_product_pack from its f32 original */
 } nami_product_spec;
 
