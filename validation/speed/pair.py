@@ -19,6 +19,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 GPT2 = "model.layers=12 model.width=768 model.heads=12 model.context=1024 model.vocabulary=50257 train.batch=4"
 BYTES = "model.layers=6 model.width=384 model.heads=6 model.context=256 model.vocabulary=256 train.batch=8"
+BERT = ("model.family=bert model.layers=4 model.width=512 model.heads=8 model.context=128 model.vocabulary=30522 "
+        "model.predictions=20 train.batch=16")
 IMAGE = ("model.stem=small model.image_height=32 model.image_width=32 model.image_channels=3 model.classes=10 "
          "train.batch=64 train.optimizer=sgd")
 
@@ -26,6 +28,7 @@ IMAGE = ("model.stem=small model.image_height=32 model.image_width=32 model.imag
 MODELS = {
     "gpt2": ("-l 256 " + GPT2, "tokens"),
     "bytes": ("-l 256 " + BYTES, "tokens"),
+    "bert": (BERT, "tokens"),
     "vgg16": ("model.family=vgg16 " + IMAGE, "samples"),
     "resnet50": ("model.family=resnet50 " + IMAGE, "samples"),
 }

@@ -49,18 +49,72 @@ def resnet50(classes):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes))
 
 
-def gpt(layers, width, heads, context, vocabulary):
-    model = Gpt(layers, width, heads, context, vocabulary)
+def start(model):
+    """As transformers begin; wider embeddings would fill the softmax with subnormal numbers, thirty times as slow."""
     for p in model.parameters():
         if p.dim() > 1:
             nn.init.normal_(p, std=0.02)
     return model
 
 
-# name: (function that makes it, samples of a step, tokens of a sample (1: images of 32 x 32), classes)
+def layers(count, width, heads, norm_first):
+    layer = nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0, activation="gelu", batch_first=True,
+                                       norm_first=norm_first)
+    return nn.TransformerEncoder(layer, count)
+
+
+class Bert(nn.Module):
+    """BERT for pre-training: logits of the masked tokens alone, and of the question after the next sentence."""
+
+    def __init__(self, count, width, heads, context, vocabulary):
+        super().__init__()
+        self.word = nn.Embedding(vocabulary, width)
+        self.position = nn.Embedding(context, width)
+        self.kind = nn.Embedding(2, width)
+        self.norm = nn.LayerNorm(width)
+        self.encoder = layers(count, width, heads, False)
+        self.pooler = nn.Linear(width, width)
+        self.order = nn.Linear(width, 2)
+        self.transform = nn.Sequential(nn.Linear(width, width), nn.GELU())
+        self.last = nn.LayerNorm(width)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(self, words, types, masked):
+        place = torch.arange(words.shape[1])
+        x = self.encoder(self.norm(self.word(words) + self.position(place) + self.kind(types)))
+        chosen = torch.gather(x, 1, masked[:, :, None].expand(-1, -1, x.shape[2]))
+        logits = nn.functional.linear(self.last(self.transform(chosen).float()), self.word.weight, self.bias)
+        return logits.flatten(0, 1), self.order(torch.tanh(self.pooler(x[:, 0])))
+
+
+# A sample: what the model reads, and the loss of what it makes of it.
+
+def tokens(batch, length, classes):
+    data, target = (torch.randint(classes, (batch, length)) for _ in range(2))
+    return (data,), lambda logits: nn.functional.cross_entropy(logits.float().flatten(0, 1), target.flatten())
+
+
+def images(batch, size, classes):
+    data = torch.randn(batch, 3, size, size).to(memory_format=torch.channels_last)
+    target = torch.randint(classes, (batch,))
+    return (data,), lambda logits: nn.functional.cross_entropy(logits.float(), target)
+
+
+def sentences(batch, length, masked, classes):
+    words, types = torch.randint(classes, (batch, length)), (torch.arange(length) >= length // 2).long().expand(batch, -1)
+    rows = (torch.arange(masked) * length // masked).expand(batch, -1)
+    target, order = torch.randint(classes, (batch * masked,)), torch.randint(2, (batch,))
+
+    def loss(out):
+        return sum(nn.functional.cross_entropy(o.float(), t) for o, t in zip(out, (target, order)))
+    return (words, types, rows), loss
+
+
+# name: (function that makes it, of its samples, samples of a step, tokens of a sample, whether SGD trains it)
 MODELS = {
-    "gpt2": (lambda: gpt(12, 768, 12, 1024, 50257), 4, 256, 50257),
-    "bytes": (lambda: gpt(6, 384, 6, 256, 256), 8, 256, 256),
-    "vgg16": (lambda: vgg16(10), 64, 1, 10),
-    "resnet50": (lambda: resnet50(10), 64, 1, 10),
+    "gpt2": (lambda: start(Gpt(12, 768, 12, 1024, 50257)), lambda: tokens(4, 256, 50257), 4, 256, False),
+    "bytes": (lambda: start(Gpt(6, 384, 6, 256, 256)), lambda: tokens(8, 256, 256), 8, 256, False),
+    "bert": (lambda: start(Bert(4, 512, 8, 128, 30522)), lambda: sentences(16, 128, 20, 30522), 16, 128, False),
+    "vgg16": (lambda: vgg16(10), lambda: images(64, 32, 10), 64, 1, True),
+    "resnet50": (lambda: resnet50(10), lambda: images(64, 32, 10), 64, 1, True),
 }

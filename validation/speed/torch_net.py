@@ -57,8 +57,8 @@ def matrix_peak(torch, dtype, seconds=0.5):
     return best
 
 
-def optimizer_of(torch, model, images):
-    if images:
+def optimizer_of(torch, model, sgd):
+    if sgd:
         return torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, foreach=True)
     matrices = [p for p in model.parameters() if p.dim() > 1]
     vectors = [p for p in model.parameters() if p.dim() < 2]
@@ -78,28 +78,22 @@ def main():
         start_again(args.threads)
 
     import torch
-    import torch.nn.functional as F
     from torch_models import MODELS
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
-    make, batch, tokens, classes = MODELS[args.model]
-    bf16, images = args.type == "bf16", tokens == 1
-    model = make()
-    if images:
+    make, samples, batch, tokens, sgd = MODELS[args.model]
+    bf16 = args.type == "bf16"
+    model, (data, loss_of) = make(), samples()
+    if sgd:
         model = model.to(memory_format=torch.channels_last)
-        data = torch.randn(batch, 3, 32, 32).to(memory_format=torch.channels_last)
-        target = torch.randint(classes, (batch,))
-    else:
-        data = torch.randint(classes, (batch, tokens))
-        target = torch.randint(classes, (batch * tokens,))
-    optimizer = optimizer_of(torch, model, images)
+    optimizer = optimizer_of(torch, model, sgd)
     seconds = []
     for _ in range(args.steps + 2):
         start = time.perf_counter()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
-            logits = model(data)
-        loss = F.cross_entropy(logits.float().view(-1, classes), target)
+            out = model(*data)
+        loss = loss_of(out)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
