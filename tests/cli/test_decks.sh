@@ -18,7 +18,8 @@ steps() {
 emulated() {
     name=$(basename "$1" .ini)
     nami "$2" run "$1" run.directory="run-$name" train.steps=2 train.eval_every=0 train.eval_batches=0 checkpoint.every=0 train.backend=emu \
-        train.precision=f32 model.family=synthetic model.heads=6 model.tied=yes model.bias=yes model.width=16 model.context=8 model.vocabulary=0 data.train= \
+        train.precision=f32 model.family=synthetic model.heads=6 model.tied=yes model.bias=yes model.width=16 model.context=8 model.vocabulary=0 \
+        model.image_height=0 model.image_width=0 model.image_channels=0 model.classes=0 data.train= \
         data.valid= synthetic.forward=1ms synthetic.backward_input=1ms synthetic.backward_weight=1ms
     want 0 $? "$name runs with emulated costs"
     [ "$(losses "run-$name" | grep -c '^step')" = 2 ] || { echo "FAIL $name: not two steps"; failed=1; }
@@ -61,8 +62,8 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
         steps "$deck" 4 switch.at=1
         grep -q '"event":"switch","step":1,' run-kjv-ashpipe/log.jsonl || { echo "FAIL $name does not switch"; failed=1; }
         ;;
-    fashion-lenet)
-        nami 2 run "$deck" run.directory=run-lenet data.train=images.h5 data.valid=images.h5 train.steps=9
+    fashion-lenet | fashion-vit)
+        nami 2 run "$deck" run.directory="run-$name" data.train=images.h5 data.valid=images.h5 train.steps=9
         want 0 $? "$name runs for two epochs" "^epoch 2  step 8 "
         ;;
     fashion-vgg)
@@ -74,7 +75,7 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
             synthetic.forward=1ms synthetic.backward_input=1ms synthetic.backward_weight=1ms
         want 0 $? "$name runs on 8 positions"
         ;;
-    hanayo-*) emulated "$deck" 8 ;;
+    hanayo-* | ashpipe-*) emulated "$deck" 8 ;;
     gpt2-124m) emulated "$deck" 4 ;;
     *)
         echo "FAIL $name: this test does not run it"
