@@ -55,7 +55,7 @@ for deck in "$NAMI_SOURCE"/input/*.ini; do
     "$NAMI_PROGRAM" plan "$deck" run.memory=0.001 >out 2>&1
     want 4 $? "$name in 1 MiB is refused" 'position 0 .* needs .* but a rank may use'
     case $name in
-    kjv-quick | kjv-small) steps "$deck" 4 ;;
+    kjv-quick | kjv-small | llama-small) steps "$deck" 4 ;;
     kjv-bert) steps "$deck" 4 data.train=lines-train.h5 data.valid=lines-valid.h5 ;;
     kjv-long | kjv-pipedream) steps "$deck" 4 ;;
     kjv-ashpipe)
