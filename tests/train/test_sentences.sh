@@ -75,6 +75,21 @@ want 0 $? "the other steps on two positions" "resuming after step 20"
 losses again >got
 same want got "losses after a restart"
 
+# both losses and hits are told; exported and read back, an evaluation sees the same
+for key in masked_loss masked_accuracy next_loss next_accuracy pairs; do
+    [ "$(grep -c "\"event\":\"\(step\|eval\)\".*\"$key\":" one/log.jsonl)" = 42 ] || { echo "FAIL $key"; failed=1; }
+done
+"$NAMI_PROGRAM" export one/checkpoints/step-00000040.h5 one.safetensors >out 2>&1
+want 0 $? "exported" "one.safetensors: 30 arrays of family bert"
+nami 1 run bert.ini run.directory=read pipeline.positions=1 train.init=one.safetensors train.steps=1 train.lr=1e-12 \
+    train.min_lr=0 train.warmup=0
+want 0 $? "read back"
+cat one/report.json read/report.json | tr ',' '\n' | awk -F: '
+    /"validation_(masked|next)_loss"/ { if ($1 in seen && ($2 - seen[$1]) ^ 2 < 1e-10) equal++; seen[$1] = $2 }
+    END { exit equal != 2 }' || { echo "FAIL another evaluation after export"; failed=1; }
+nami 1 generate one/checkpoints/step-00000040.h5
+want 2 $? "no text of it" "a model of family bert does not continue tokens"
+
 # refused CODE SENTENCE ASSIGNMENT...
 refused() {
     code=$1 sentence=$2
