@@ -199,7 +199,7 @@ static void test_llama(void **state)
     tiny_other = tiny_llama;
     p.steps = 3;
     p.backend = has_cpu(NAMI_F32) ? "cpu" : "ref";
-    compare_all(&p);
+    compare_some(&p, 0, 1);
     p.tied = false;
     p.dropout = 0;
     p.act = has_cpu(NAMI_BF16) ? NAMI_BF16 : NAMI_F32;
