@@ -21,16 +21,17 @@ GPT2 = "model.layers=12 model.width=768 model.heads=12 model.context=1024 model.
 BYTES = "model.layers=6 model.width=384 model.heads=6 model.context=256 model.vocabulary=256 train.batch=8"
 BERT = ("model.family=bert model.layers=4 model.width=512 model.heads=8 model.context=128 model.vocabulary=30522 "
         "model.predictions=20 train.batch=16")
-IMAGE = ("model.stem=small model.image_height=32 model.image_width=32 model.image_channels=3 model.classes=10 "
-         "train.batch=64 train.optimizer=sgd")
+IMAGE = ("model.image_height=32 model.image_width=32 model.image_channels=3 model.classes=10 "
+         "train.batch=64")
 
 # name: (arguments of net_speed, what a sample is counted in)
 MODELS = {
     "gpt2": ("-l 256 " + GPT2, "tokens"),
     "bytes": ("-l 256 " + BYTES, "tokens"),
     "bert": (BERT, "tokens"),
-    "vgg16": ("model.family=vgg16 " + IMAGE, "samples"),
-    "resnet50": ("model.family=resnet50 " + IMAGE, "samples"),
+    "vit": ("model.family=vit model.layers=12 model.width=384 model.heads=6 model.patch=4 " + IMAGE, "samples"),
+    "vgg16": ("model.family=vgg16 train.optimizer=sgd model.stem=small " + IMAGE, "samples"),
+    "resnet50": ("model.family=resnet50 train.optimizer=sgd model.stem=small " + IMAGE, "samples"),
 }
 
 

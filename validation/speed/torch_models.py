@@ -87,6 +87,24 @@ class Bert(nn.Module):
         return logits.flatten(0, 1), self.order(torch.tanh(self.pooler(x[:, 0])))
 
 
+class Vit(nn.Module):
+    """A vision transformer: norms in front, the class by a token of its own."""
+
+    def __init__(self, count, width, heads, size, patch, classes):
+        super().__init__()
+        self.patches = nn.Conv2d(3, width, patch, patch)
+        self.token = nn.Parameter(torch.zeros(1, 1, width))
+        self.position = nn.Parameter(torch.zeros(1, (size // patch) ** 2 + 1, width))
+        self.encoder = layers(count, width, heads, True)
+        self.norm = nn.LayerNorm(width)
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = torch.cat([self.token.expand(x.shape[0], -1, -1).to(x.dtype), x], 1) + self.position
+        return self.head(self.norm(self.encoder(x)[:, 0]))
+
+
 # A sample: what the model reads, and the loss of what it makes of it.
 
 def tokens(batch, length, classes):
@@ -115,6 +133,7 @@ MODELS = {
     "gpt2": (lambda: start(Gpt(12, 768, 12, 1024, 50257)), lambda: tokens(4, 256, 50257), 4, 256, False),
     "bytes": (lambda: start(Gpt(6, 384, 6, 256, 256)), lambda: tokens(8, 256, 256), 8, 256, False),
     "bert": (lambda: start(Bert(4, 512, 8, 128, 30522)), lambda: sentences(16, 128, 20, 30522), 16, 128, False),
+    "vit": (lambda: start(Vit(12, 384, 6, 32, 4, 10)), lambda: images(64, 32, 10), 64, 1, False),
     "vgg16": (lambda: vgg16(10), lambda: images(64, 32, 10), 64, 1, True),
     "resnet50": (lambda: resnet50(10), lambda: images(64, 32, 10), 64, 1, True),
 }
