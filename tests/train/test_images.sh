@@ -126,7 +126,7 @@ refused 2 "are for images" model.family=synthetic data.train= data.valid= $blind
 nami 1 plan images.ini pipeline.positions=1
 want 0 $? "plan speaks of images" "4 micro-batches of 8 images, f32"
 nami 1 export one/checkpoints/step-00000060.h5 one.safetensors --layout nanogpt
-want 2 $? "nanoGPT's layout of LeNet" "nanogpt is for GPT-2"
+want 2 $? "nanoGPT's layout of LeNet" "is of family lenet, which has torchvision"
 # shellcheck disable=SC2086
 refused 2 "are for images" model.family=gpt model.layers=1 model.width=8 model.heads=1 model.context=8 \
     data.train=text-train.h5 data.valid= $blind
