@@ -7,7 +7,7 @@
 #include "nami_test.h"
 
 #include "exchange/exchange.h"
-#include "model/family.h"
+#include "family.h"
 #include "numbers.h"
 
 static nami_model_options options(void)
@@ -21,8 +21,7 @@ static nami_model_options options(void)
                             .norm_eps = 1e-4,
                             .context = 13,
                             .vocabulary = 37};
-    while (strcmp(nami_family_names[o.family], "llama") != 0)
-        o.family++;
+    o.family = family_named("llama");
     return o;
 }
 

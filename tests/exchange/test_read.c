@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "exchange/names.h"
-#include "model/family.h"
+#include "family.h"
 #include "numbers.h"
 
 static nami_model_options small(bool tied, bool bias)
@@ -212,11 +212,7 @@ static void test_names(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        int family = 0;
-        while (nami_family_names[family] &&
-               strcmp(nami_family_names[family], row[i][0]) != 0)
-            family++;
-        assert_non_null(nami_family_names[family]);
+        (void)family_named(row[i][0]);
         const nami_names *names = nami_names_of(row[i][0]);
         nami_names_found place;
         bool found = false;
@@ -274,8 +270,7 @@ static void test_padding(void **state)
     char path[512];
     nami_model *m;
     (void)state;
-    while (strcmp(nami_family_names[o.family], "resnet20") != 0)
-        o.family++;
+    o.family = family_named("resnet20");
     assert_ok(nami_model_new(&o, 0, &m));
     float **data = make_arrays(m);
     put_resnet(m, nami_test_path(path, "padded.safetensors"), 0);

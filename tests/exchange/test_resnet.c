@@ -8,18 +8,10 @@
 
 #include "exchange/exchange.h"
 #include "model/chain.h"
-#include "model/family.h"
+#include "family.h"
 #include "numbers.h"
 
 enum { BATCH = 2, CLASSES = 10, WORDS = BATCH * 32 * 32 * 3 };
-
-static int family_index(const char *name)
-{
-    for (int i = 0; nami_family_names[i]; i++)
-        if (!strcmp(nami_family_names[i], name))
-            return i;
-    return -1;
-}
 
 static void load(chain *c, const char *file)
 {
@@ -65,7 +57,7 @@ static void test_backend(const char *backend)
 {
     const char *file = getenv("NAMI_RESNET20");
     const int whole[] = {0, 11};
-    nami_model_options o = {.family = family_index("resnet20"),
+    nami_model_options o = {.family = family_named("resnet20"),
                             .image_height = 32,
                             .image_width = 32,
                             .image_channels = 3,

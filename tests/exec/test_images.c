@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* test_images.c - a small image model with batch norm, and a vision transformer: the same bits on every layout, running statistics included. */
 #define TINY_TIME 1 /* one class a sample */
-#include "model/family.h"
+#include "family.h"
 #include "tiny.h"
 
 #include <math.h>
@@ -21,8 +21,7 @@ static nami_model *image_model(const tiny_problem *p)
                             .image_width = SIZE,
                             .image_channels = CHANNELS,
                             .classes = CLASSES};
-    while (strcmp(nami_family_names[o.family], "chain") != 0)
-        o.family++;
+    o.family = family_named("chain");
     assert_ok(nami_model_new(&o, p->dropout, &m));
     return m;
 }
@@ -41,8 +40,7 @@ static nami_model *vit_model(const tiny_problem *p)
                             .image_channels = CHANNELS,
                             .classes = CLASSES,
                             .label_smoothing = 0.1};
-    while (strcmp(nami_family_names[o.family], "vit") != 0)
-        o.family++;
+    o.family = family_named("vit");
     assert_ok(nami_model_new(&o, p->dropout, &m));
     return m;
 }

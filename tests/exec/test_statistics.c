@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "model/family.h"
+#include "family.h"
 
 enum { SIDE = 8, CLASSES = 4 };
 
@@ -17,8 +17,7 @@ static nami_model *net(const tiny_problem *p)
                             .image_width = SIDE,
                             .image_channels = 3,
                             .classes = CLASSES};
-    while (strcmp(nami_family_names[o.family], "resnet20") != 0)
-        o.family++;
+    o.family = family_named("resnet20");
     assert_ok(nami_model_new(&o, p->dropout, &m));
     return m;
 }

@@ -8,6 +8,7 @@
  */
 #include <math.h>
 
+#include "family.h"
 #include "chain.h"
 #include "model/net.h"
 #include "numbers.h"
@@ -149,8 +150,7 @@ static nami_model *model_of(const struct family_case *f)
                             .image_width = f->size,
                             .image_channels = f->channels,
                             .classes = CLASSES};
-    while (strcmp(nami_family_names[o.family], f->family) != 0)
-        o.family++;
+    o.family = family_named(f->family);
     assert_ok(nami_model_new(&o, 0, &m));
     return m;
 }

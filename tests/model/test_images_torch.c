@@ -5,6 +5,7 @@
  */
 #include <math.h>
 
+#include "family.h"
 #include "chain.h"
 #include "exchange/exchange.h"
 #include "model/net.h"
@@ -31,8 +32,7 @@ static nami_model *model_of(const char *family, char *layers, int64_t size,
                             .heads = 3,
                             .mlp_width = 20,
                             .patch = 4};
-    while (strcmp(nami_family_names[o.family], family) != 0)
-        o.family++;
+    o.family = family_named(family);
     assert_ok(nami_model_new(&o, 0, &m));
     return m;
 }

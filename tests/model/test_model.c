@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "model/family.h"
+#include "family.h"
 #include "nami_test.h"
 
 static const nami_model_options gpt2 = {.layers = 12,
@@ -49,8 +49,7 @@ static nami_model_options llama(int64_t layers, int64_t width, int64_t heads,
     nami_model_options o = {0};
     assert_ok(nami_option_defaults(&nami_model_option_table, &o));
     nami_option_release(&nami_model_option_table, &o);
-    while (strcmp(nami_family_names[o.family], "llama") != 0)
-        o.family++;
+    o.family = family_named("llama");
     o.layers = layers;
     o.width = width;
     o.heads = heads;

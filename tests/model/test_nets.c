@@ -2,26 +2,18 @@
 /* test_nets.c - image families: published sizes, chains from a deck, the same bits however they are cut, cpu and ref. */
 #include <math.h>
 
+#include "family.h"
 #include "chain.h"
 #include "model/net.h"
 #include "nami_test.h"
 
 static uint64_t seed;
 
-static int family_of(const char *name)
-{
-    for (int i = 0; nami_family_names[i]; i++)
-        if (!strcmp(nami_family_names[i], name))
-            return i;
-    fail_msg("no family %s", name);
-    return -1;
-}
-
 /* Options of `name` for images of `size` pixels. */
 static nami_model_options options_of(const char *name, int64_t size, int64_t channels,
                                      int64_t classes)
 {
-    return (nami_model_options){.family = family_of(name),
+    return (nami_model_options){.family = family_named(name),
                                 .layers = 2,
                                 .width = 512,
                                 .image_height = size,

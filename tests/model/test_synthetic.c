@@ -5,15 +5,14 @@
 #include "base/clock.h"
 #include "chain.h"
 #include "graph/plan.h"
-#include "model/family.h"
+#include "family.h"
 #include "nami_test.h"
 
 static nami_model_options defaults(void)
 {
     nami_model_options o = {0};
     assert_ok(nami_option_defaults(&nami_model_option_table, &o));
-    for (o.family = 0; strcmp(nami_family_names[o.family], "synthetic") != 0;)
-        o.family++;
+    o.family = family_named("synthetic");
     o.layers = 4;
     o.width = 5;
     o.context = 3;

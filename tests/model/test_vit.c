@@ -5,7 +5,7 @@
 
 #include "base/rng.h"
 #include "chain.h"
-#include "model/family.h"
+#include "family.h"
 #include "nami_test.h"
 
 /* What a deck gives: all keys as they are, but for these. */
@@ -17,8 +17,7 @@ static nami_model_options vit(int64_t size, int64_t patch, int64_t layers,
     assert_ok(nami_option_defaults(&nami_model_option_table, &o));
     nami_option_release(&nami_model_option_table, &o);
     o.synthetic_forward = o.synthetic_input = o.synthetic_weight = as_ever;
-    while (strcmp(nami_family_names[o.family], "vit") != 0)
-        o.family++;
+    o.family = family_named("vit");
     o.image_height = o.image_width = size;
     o.image_channels = 3;
     o.classes = 1000;
@@ -115,8 +114,7 @@ static void test_keys(void **state)
         o = vit(28, 7, 6, 384, 6);
         if (f == 0)
             o.image_height = o.image_width = o.image_channels = o.classes = 0;
-        for (o.family = 0; f && strcmp(nami_family_names[o.family], "lenet") != 0;)
-            o.family++;
+        o.family = family_named(f ? "lenet" : "gpt");
         assert_fails(nami_model_check_keys(&o), NAMI_EINPUT, "model.patch is set");
         o.patch = 16;
         o.mlp_width = f ? 10 : 0;

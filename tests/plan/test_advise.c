@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "family.h"
 #include "plan/advise.h"
 #include "sched/options.h"
 
@@ -87,7 +88,7 @@ static void open_synthetic(problem *p, int ranks, int batch, char *f, char *bi,
                            char *bw)
 {
     open_problem(p,
-                 &(nami_model_options){.family = 1,
+                 &(nami_model_options){.family = family_named("synthetic"),
                                        .layers = 20,
                                        .synthetic_saved = 65536,
                                        .width = 8,

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "family.h"
 #include "plan/measure.h"
 
 /* Measure a model of blocks on `backend`. */
@@ -95,7 +96,7 @@ static void test_gpt(void **state)
 static void test_set_times(void **state)
 {
     (void)state;
-    const nami_model_options o = {.family = 1,
+    const nami_model_options o = {.family = family_named("synthetic"),
                                   .layers = 3,
                                   .width = 8,
                                   .context = 4,

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/rng.h"
 #include "exec/exec.h"
+#include "model/family.h"
 #include "sim/sim.h"
 
 typedef struct shape {
@@ -36,9 +37,8 @@ static const shape shapes[] = {
     {"gpt2", GPT(12, 768, 12, 1024, 50257), 1, 256},
     {"bytes", GPT(6, 384, 6, 256, 256), 2, 256},
     {"tiny", GPT(4, 128, 4, 64, 256), 3, 64},
-    {"waits",
-     {.family = 1,
-      .layers = 48,
+    {"waits", /* of family synthetic */
+     {.layers = 48,
       .width = 64,
       .heads = 1,
       .context = 16,
@@ -96,6 +96,16 @@ static const char *argument(int argc, char **argv, int i, const char *fallback)
     return argc > i ? argv[i] : fallback;
 }
 
+/* Families are known by name; a shape with set times is of synthetic. */
+static void open_model(job *j)
+{
+    nami_model_options o = j->shape->model;
+    const char *family = o.synthetic_forward ? "synthetic" : "gpt";
+    while (strcmp(nami_family_names[o.family], family) != 0)
+        o.family++;
+    die(nami_model_new(&o, 0, &j->model));
+}
+
 static void open_job(job *j, int argc, char **argv)
 {
     const char *name = argument(argc, argv, 1, "bytes");
@@ -122,9 +132,9 @@ static void open_job(job *j, int argc, char **argv)
                              .act = act};
     nami_comm_threads(j->comm, threads);
     die(nami_recipe_preset(&r.recipe, argument(argc, argv, 3, "dapple")));
-    die(nami_model_new(&j->shape->model, 0, &j->model));
-    die(nami_backend_open(j->shape->model.family == 1 ? "emu" : "cpu", threads, act,
-                          &j->backend));
+    open_model(j);
+    die(nami_backend_open(j->shape->model.synthetic_forward ? "emu" : "cpu", threads,
+                          act, &j->backend));
     die(nami_layout_make(&r, j->model, &j->layout));
     j->optim = (nami_optim_options){.optimizer = NAMI_OPTIMIZER_ADAMW,
                                     .beta1 = 0.9,
