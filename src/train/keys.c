@@ -38,6 +38,15 @@ static nami_status check_evaluations(const nami_settings *s)
                                    COUNT(ckpt));
 }
 
+/* Naive loops run in one thread. (An imitated device takes threads from any job script.) */
+static nami_status check_threads(const nami_settings *s)
+{
+    const nami_option_reach reach = {
+        "threads", strcmp(nami_settings_backend(s), "ref") != 0,
+        "with train.backend = ref, which computes in one thread"};
+    return nami_option_check_reach(&nami_train_option_table, &s->train, &reach, 1);
+}
+
 static nami_status check_emu(const nami_settings *s)
 {
     const bool emu = strcmp(nami_settings_backend(s), "emu") == 0;
@@ -134,6 +143,7 @@ nami_status nami_settings_check_keys(const nami_settings *s)
 {
     NAMI_TRY(check_data(s));
     NAMI_TRY(check_evaluations(s));
+    NAMI_TRY(check_threads(s));
     NAMI_TRY(check_emu(s));
     NAMI_TRY(nami_plan_check_keys(&s->plan));
     return check_pipeline(s);

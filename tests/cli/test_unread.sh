@@ -104,6 +104,8 @@ for key in delegate=cpu memory=100 copy_latency=1ms copy_bandwidth=1e9 jitter=1m
     dead gpt "emu.${key%=*}" 'without train.backend = emu' "emu.$key"
 done
 dead synthetic emu.seed 'without emu.jitter' emu.seed=2
+dead gpt train.threads 'with train.backend = ref, which computes in one thread' train.backend=ref train.threads=2
+expect 0 '2 positions' plan synthetic.ini train.threads=2
 
 found='without plan.method = nami or ashpipe'
 for key in profile=x.csv weights=2bw levels=2 bandwidth=1e9 memory=1e9; do
