@@ -216,8 +216,8 @@ const nami_command nami_cli_export = {
     .words = "CHECKPOINT FILE.safetensors",
     .summary = "write a checkpoint's parameters as a safetensors file",
     .text =
-        "Names are nanoGPT's, which are Hugging Face's of GPT-2, and torchvision's\n"
-        "of image models. train.init reads such a file.\n",
+        "Names are Hugging Face's of GPT-2, which are nanoGPT's, of Llama and BERT,\n"
+        "and torchvision's of image models. train.init reads such a file.\n",
     .options = &table,
     .size = sizeof(export_options),
     .fewest = 2,

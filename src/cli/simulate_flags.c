@@ -56,7 +56,8 @@ static const nami_option rows[] = {
     TEXT("node-bandwidth", node_bandwidth, "",
          "bytes a time unit of a message between nodes, or inf; empty: --bandwidth"),
     SWITCH("apart", apart,
-           "run pairs of actions one after the other, each when it can"),
+           "run pairs of actions one after the other, each when it can; schedules "
+           "without pairs are the same either way"),
     SWITCH("serial-links", serial,
            "a position sends one message after another to the same peer"),
     TIME("update", update, "0", "optimiser step of one position"),
