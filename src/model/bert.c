@@ -16,31 +16,17 @@ static const char decoder[] = "cls.predictions.decoder";
 
 static nami_status check(const nami_model_options *o)
 {
-    if (o->layers < 1 || o->heads < 1 || o->context < 1)
-        return nami_fail(NAMI_EINPUT,
-                         "model.layers, heads and context must be at least 1");
+    NAMI_TRY(nami_transformer_check(o));
     if (o->type_vocabulary < 2)
         return nami_fail(
             NAMI_EINPUT,
             "model.type_vocabulary is %lld; samples have the types 0 and 1",
             (long long)o->type_vocabulary);
-    if (o->width < 1 || o->width % o->heads != 0)
-        return nami_fail(NAMI_EINPUT,
-                         "model.width = %lld is not a multiple of model.heads = %lld",
-                         (long long)o->width, (long long)o->heads);
-    if (o->width > INT64_C(1) << 20)
-        return nami_fail(NAMI_EINPUT, "model.width = %lld is above 1048576",
-                         (long long)o->width);
     if (o->predictions > o->context)
         return nami_fail(NAMI_EINPUT,
                          "model.predictions = %lld is more than model.context = %lld",
                          (long long)o->predictions, (long long)o->context);
     return NAMI_OK;
-}
-
-static int blocks(const nami_model_options *o)
-{
-    return 2 * (int)o->layers + 2;
 }
 
 static int64_t mlp_width(const nami_model_options *o)
@@ -119,13 +105,10 @@ static void parameters(nami_model *m)
 
 static void block_name(const nami_model *m, int block, char buf[32])
 {
-    if (block == 0)
-        (void)snprintf(buf, 32, "embedding");
-    else if (block == m->blocks - 1)
+    if (block == m->blocks - 1)
         (void)snprintf(buf, 32, "heads");
     else
-        (void)snprintf(buf, 32, "%d.%s", (block - 1) / 2,
-                       block % 2 ? "attention" : "mlp");
+        nami_transformer_block_name(m, block, buf);
 }
 
 static int build_embedding(const nami_block_build *b, int words)
@@ -253,7 +236,7 @@ const nami_family nami_family_bert = {.name = "bert",
                                       .unread = "bias",
                                       .norm_eps = 1e-12,
                                       .check = check,
-                                      .blocks = blocks,
+                                      .blocks = nami_transformer_blocks,
                                       .parameters = parameters,
                                       .block_name = block_name,
                                       .build = build,

@@ -57,22 +57,6 @@ static nami_status check(const nami_model_options *o)
     return NAMI_OK;
 }
 
-static int blocks(const nami_model_options *o)
-{
-    return 2 * (int)o->layers + 2;
-}
-
-static void block_name(const nami_model *m, int block, char buf[32])
-{
-    if (block == 0)
-        (void)snprintf(buf, 32, "embedding");
-    else if (block == m->blocks - 1)
-        (void)snprintf(buf, 32, "head");
-    else
-        (void)snprintf(buf, 32, "%d.%s", (block - 1) / 2,
-                       block % 2 ? "attention" : "mlp");
-}
-
 /* --- parameters --- */
 
 /* NAME.weight and NAME.bias, [out]. */
@@ -266,9 +250,9 @@ const nami_family nami_family_vit = {.name = "vit",
                                      .unread = "stem",
                                      .norm_eps = 1e-6,
                                      .check = check,
-                                     .blocks = blocks,
+                                     .blocks = nami_transformer_blocks,
                                      .parameters = parameters,
-                                     .block_name = block_name,
+                                     .block_name = nami_transformer_block_name,
                                      .build = build,
                                      .flops = flops,
                                      .shape = shape};
