@@ -178,6 +178,20 @@ char *nami_import_spool(const char *output)
                  : nami_strdup(".");
 }
 
+nami_status nami_import_texts(const nami_import *im, int texts, nami_source **source,
+                              int64_t *bytes)
+{
+    char *spool = nami_import_spool(im->output);
+    nami_status status = NAMI_OK;
+    for (int i = 0; i < texts && status == NAMI_OK; i++) {
+        status = nami_source_open(im->input[i + 1], spool, &source[i]);
+        if (status == NAMI_OK)
+            *bytes += nami_source_length(source[i]);
+    }
+    nami_free(spool);
+    return status;
+}
+
 static nami_status open_megatron(work *w, int i)
 {
     int width;

@@ -32,16 +32,9 @@ typedef struct work {
 
 static nami_status open_inputs(work *w)
 {
-    char *spool = nami_import_spool(w->order->output);
-    nami_status status = NAMI_OK;
-    for (int i = 0; i < w->texts && status == NAMI_OK; i++) {
-        status = nami_source_open(w->order->input[i + 1], spool, &w->source[i]);
-        if (status == NAMI_OK)
-            w->bytes += nami_source_length(w->source[i]);
-    }
-    nami_free(spool);
+    NAMI_TRY(nami_import_texts(w->order, w->texts, w->source, &w->bytes));
     w->cut = w->parts == 2 ? (int64_t)((double)w->bytes * w->order->split) : w->bytes;
-    return status;
+    return NAMI_OK;
 }
 
 /* Have as much of the text at hand as there is room for. */

@@ -11,6 +11,11 @@
 /* The directory of the output, where pipes are copied to; freed with nami_free. Local. */
 char *nami_import_spool(const char *output);
 
+/* Open inputs 1 to `texts`, behind a vocabulary, as `source` [texts], and add up their lengths. Of a failure some are
+ * open, others NULL. Local. Status: NAMI_EINPUT, NAMI_EENV. */
+nami_status nami_import_texts(const nami_import *im, int texts, nami_source **source,
+                              int64_t *bytes);
+
 /* The inputs' last name components, for the attribute "source"; freed with nami_free. Local. */
 char *nami_import_names(const nami_import *im);
 
