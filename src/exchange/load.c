@@ -128,10 +128,14 @@ static nami_status check_rows(const matching *k, int p)
     return NAMI_OK;
 }
 
-/* Whether parameter p belongs to a head of which the file has nothing. */
+/* Whether parameter p belongs to a head of which the file has nothing, no second copy either. */
 static bool is_left(const matching *k, int p)
 {
     const int head = nami_names_head(k->names, k->model->param[p].name);
+    for (int i = 0; head >= 0 && i < k->file->arrays; i++)
+        if (k->use[i].twin &&
+            nami_names_head(k->names, k->model->param[k->use[i].param].name) == head)
+            return false;
     for (int q = 0; head >= 0 && q < k->model->params; q++)
         if (k->array[q] >= 0 &&
             nami_names_head(k->names, k->model->param[q].name) == head)

@@ -75,6 +75,8 @@ static void put_parameter(const sink *s, const nami_model *m, int p)
     const char *norm = s->like->old ? strstr(own, "LayerNorm.") : NULL;
     const int skip = s->like->bare ? 5 : 0;
     char name[128];
+    if (s->like->twin && strcmp(own, "cls.predictions.bias") == 0)
+        put(s, m, p, "cls.predictions.decoder.bias", 0, 1);
     if (s->like->bare && strncmp(own, "bert.", 5) != 0)
         return;
     for (int i = 0; i < 3 && qkv; i++) {
@@ -92,8 +94,6 @@ static void put_parameter(const sink *s, const nami_model *m, int p)
     put(s, m, p, name, 0, 1);
     if (s->like->twin && p == 0)
         put(s, m, p, "cls.predictions.decoder.weight", 0, 1);
-    if (s->like->twin && strcmp(own, "cls.predictions.bias") == 0)
-        put(s, m, p, "cls.predictions.decoder.bias", 0, 1);
 }
 
 /* Write such a file, read it; in *data what it makes of arrays of 7. */
@@ -152,6 +152,9 @@ static void test_reading(void **state)
                  NAMI_EINPUT, "bert.pooler.dense.bias of the model is missing");
     assert_fails(pass(m, &(like){.twin = true, .other = true}, data), NAMI_EINPUT,
                  "cls.predictions.decoder.weight is not equal to");
+    assert_fails(
+        pass(m, &(like){.bare = true, .twin = true}, data), NAMI_EINPUT,
+        "cls.predictions.bias of the model is missing"); /* its copy is there */
     for (int p = 0; p < m->params; p++)
         nami_free(data[p]);
     nami_free(data);
