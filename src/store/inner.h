@@ -34,6 +34,9 @@ struct nami_store {
 void nami_store_lock(void);
 void nami_store_unlock(void);
 
+/* How arrays (and links to them) and groups are opened for reading: a link to another file is not followed. */
+extern hid_t nami_store_own_array, nami_store_own_group;
+
 /* The innermost reason of the library's last failure; clears it. Valid until the next call. Local. */
 const char *nami_store_reason(void);
 

@@ -8,6 +8,24 @@
 #include "store/inner.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+hid_t nami_store_own_array, nami_store_own_group;
+
+/* Called in front of a link to another file, whose format nobody checked. */
+static herr_t refuse_link(const char *file, const char *group, const char *other,
+                          const char *object, unsigned *flags, hid_t access, void *data)
+{
+    (void)file;
+    (void)group;
+    (void)other;
+    (void)object;
+    (void)flags;
+    (void)access;
+    (void)data;
+    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_LINK,
+             H5E_TRAVERSE, "it lies in another file, which nami does not open");
+    return -1;
+}
+
 /* Start the library before main. Started after MPI_Init, the parallel flavour hooks its end into MPI_Finalize, where it
  * touches again what could not be closed on a full disk, and crashes. For the same reason it does nothing at exit:
  * files are closed by us. Filters are not loaded from anywhere: a file must not choose code to run. */
@@ -17,6 +35,10 @@ __attribute__((constructor)) static void start(void)
     H5open();
     H5PLset_loading_state(0);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* failures are worded by us */
+    nami_store_own_array = H5Pcreate(H5P_DATASET_ACCESS);
+    nami_store_own_group = H5Pcreate(H5P_GROUP_ACCESS);
+    H5Pset_elink_cb(nami_store_own_array, refuse_link, NULL);
+    H5Pset_elink_cb(nami_store_own_group, refuse_link, NULL);
 }
 
 void nami_store_lock(void)

@@ -17,10 +17,10 @@ static bool exists(const nami_store *s, const char *name)
         if (*p != '/')
             continue;
         *p = '\0';
-        there = H5Lexists(s->file, path, H5P_DEFAULT) > 0;
+        there = H5Lexists(s->file, path, nami_store_own_array) > 0;
         *p = '/';
     }
-    there = there && H5Lexists(s->file, path, H5P_DEFAULT) > 0;
+    there = there && H5Lexists(s->file, path, nami_store_own_array) > 0;
     nami_free(path);
     return there;
 }
@@ -57,7 +57,7 @@ static nami_status shape_of(nami_store *s, const char *name, nami_store_type *ty
     *rank = -1;
     nami_store_lock();
     if (exists(s, name)) {
-        hid_t array = H5Dopen2(s->file, name, H5P_DEFAULT);
+        hid_t array = H5Dopen2(s->file, name, nami_store_own_array);
         if (array < 0)
             status = nami_fail(NAMI_EINPUT, "%s: %s is not an array: %s", s->path, name,
                                nami_store_reason());
@@ -128,7 +128,7 @@ nami_status nami_store_names(nami_store *s, const char *group, char ***names,
     NAMI_CHECK(!s->writing && group[0] == '/');
     nami_store_lock();
     if (!strcmp(group, "/") || exists(s, group)) {
-        hid_t g = H5Gopen2(s->file, group, H5P_DEFAULT);
+        hid_t g = H5Gopen2(s->file, group, nami_store_own_group);
         if (g < 0 ||
             H5Ovisit2(g, H5_INDEX_NAME, H5_ITER_INC, add_name, &l, H5O_INFO_BASIC) < 0)
             status = nami_fail(NAMI_EINPUT, "%s: group %s cannot be read: %s", s->path,

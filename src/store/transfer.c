@@ -131,7 +131,7 @@ static bool open_source(const nami_store *s, const char *name, bool integers,
                         int64_t from, int64_t count, source *a)
 {
     int64_t total = 1;
-    *a = (source){.array = H5Dopen2(s->file, name, H5P_DEFAULT), .space = -1};
+    *a = (source){.array = H5Dopen2(s->file, name, nami_store_own_array), .space = -1};
     if (a->array < 0)
         return false;
     a->space = H5Dget_space(a->array);

@@ -168,6 +168,40 @@ static void test_other_files(void **state)
     expect(&m, "in other files");
 }
 
+/* A link to another file, of which nobody knows the format, as an array or as a group on the way to it. */
+static void test_links(void **state)
+{
+    (void)state;
+    char other[512];
+    nami_store *s;
+    nami_store_type type;
+    char **name;
+    int rank, count;
+    int64_t extent[4];
+    maker m = begin();
+    add(&m, H5T_STD_U8LE, 8, chunks(8), H5T_NATIVE_UINT8, "1234567");
+    H5Lcreate_soft("/x", m.file, "y", H5P_DEFAULT, H5P_DEFAULT);
+    H5Fclose(m.file);
+    nami_test_path(other, "other.h5");
+    assert_int_equal(rename(m.path, other), 0);
+    assert_ok(nami_store_open(NULL, other, &s));
+    assert_ok(nami_store_shape(s, "/y", &type, &rank, extent)); /* its own */
+    assert_int_equal(rank, 1);
+    assert_ok(nami_store_close(s));
+    m = begin();
+    H5Lcreate_external("other.h5", "/x", m.file, "x", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("other.h5", "/", m.file, "g", H5P_DEFAULT, H5P_DEFAULT);
+    expect(&m, "/x is not an array: it lies in another file");
+    assert_ok(nami_store_open(NULL, m.path, &s));
+    assert_ok(nami_store_shape(s, "/g/x", &type, &rank, extent));
+    assert_int_equal(rank, -1);
+    uint8_t x[8];
+    assert_fails(nami_store_read(s, "/x", 0, 8, x), NAMI_EINPUT, "does not have");
+    assert_fails(nami_store_names(s, "/g", &name, &count), NAMI_EINPUT,
+                 "it lies in another file");
+    assert_ok(nami_store_close(s));
+}
+
 /* --- whole numbers --- */
 
 static void expect_integers(hid_t type, const int64_t *x, hid_t memory)
@@ -224,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_zeros),    cmocka_unit_test(test_not_written),
         cmocka_unit_test(test_bombs),    cmocka_unit_test(test_filters),
         cmocka_unit_test(test_integers), cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_links),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
