@@ -271,6 +271,35 @@ static void test_parts(void **state)
     nami_model_free(m);
 }
 
+/* MPI counts in an int: each of the two losses has three numbers a sample. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    p.clip = 0;
+    p.tied = false;
+    p.batch = 1 << 20;
+    p.micros = p.partials = 1;
+    const tiny_way w = {.schedule = "pipedream",
+                        .positions = 1,
+                        .waves = 1,
+                        .chunks = 1,
+                        .replicas = 1,
+                        .window = 512};
+    nami_model *m = masked_model(&p);
+    nami_optim_options optim = tiny_optim(&p);
+    nami_backend *b = NULL;
+    nami_layout l;
+    nami_budget budget;
+    assert_ok(nami_backend_open("ref", 1, NAMI_F32, &b));
+    assert_ok(tiny_layout(&p, &w, m, &l));
+    assert_fails(nami_layout_budget(&l, m, &optim, b, &budget), NAMI_EPLAN,
+                 "losses and gradient norms of 512 steps");
+    nami_layout_free(&l);
+    nami_backend_close(b);
+    nami_model_free(m);
+}
+
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
@@ -280,6 +309,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_ref),      cmocka_unit_test(test_cpu),
         cmocka_unit_test(test_rounding), cmocka_unit_test(test_device),
         cmocka_unit_test(test_windows),  cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_numbers),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
