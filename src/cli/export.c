@@ -31,8 +31,9 @@ static const nami_option rows[] = {
      .fallback = "default",
      .choices = layouts,
      .help = "Whose names and shapes: of family gpt huggingface, its four matrices "
-             "[in,out], or nanogpt, [out,in]; of image models torchvision, of vit "
-             "huggingface too. default: the first that the family has."},
+             "[in,out], or nanogpt, [out,in]; of bert and llama huggingface; of vit "
+             "huggingface or torchvision; of image models torchvision. default: the "
+             "first that the family has."},
     {.key = "dtype",
      .kind = NAMI_OPTION_CHOICE,
      .offset = offsetof(export_options, dtype),

@@ -260,7 +260,7 @@ static nami_status ask_sentences(nami_comm *c, nami_settings *s)
 {
     nami_model_options *m = &s->model;
     nami_bert *data = NULL;
-    if ((m->vocabulary && m->predictions) || m->context < NAMI_BERT_SHORTEST)
+    if (m->vocabulary && m->predictions)
         return NAMI_OK;
     if (!s->data.train[0])
         return m->vocabulary
