@@ -129,6 +129,23 @@ static void test_equal(void **state)
     tiny_bucket = 0;
 }
 
+/* A Llama, whose table is used twice or once. */
+static void test_llama(void **state)
+{
+    (void)state;
+    tiny_problem p = basis;
+    p.micros = p.partials = size == 3 ? 6 : 4;
+    p.batch = 2 * p.micros;
+    tiny_other = tiny_llama;
+    for (int replicas = 2; replicas <= size; replicas++) {
+        p.tied = replicas % 2 == 0;
+        p.recompute = !p.tied;
+        if (size % replicas == 0)
+            compare(&p, way_of("hanayo", replicas));
+    }
+    tiny_other = NULL;
+}
+
 /* bf16 with f32 masters, on the fast backend where there is one. */
 static void test_bf16(void **state)
 {
@@ -249,9 +266,10 @@ int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slices), cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_bf16),   cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_budget), cmocka_unit_test(test_refusal),
+        cmocka_unit_test(test_slices),  cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_llama),   cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_samples), cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_refusal),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }
