@@ -31,13 +31,17 @@ static const struct family_case {
     {"vgg11-small", "vgg11", 3, 32, 8, 1, 0, LARGE},
     {"vgg11-bn-small", "vgg11", 3, 32, 8, 1, 1, SLOW},
     {"vgg13-small", "vgg13", 3, 32, 8, 1, 0, LARGE},
+    {"vgg13-bn-small", "vgg13", 3, 32, 8, 1, 1, LARGE},
     {"vgg16-small", "vgg16", 3, 32, 8, 1, 0, LARGE},
     {"vgg16-bn-small", "vgg16", 3, 32, 8, 1, 1, LARGE},
+    {"vgg19-small", "vgg19", 3, 32, 8, 1, 0, LARGE},
+    {"vgg19-bn-small", "vgg19", 3, 32, 8, 1, 1, LARGE},
     {"resnet18-small", "resnet18", 3, 16, 4, 1, 0, SLOW},
     {"resnet18", "resnet18", 3, 64, 4, 0, 0, LARGE},
     {"resnet34", "resnet34", 3, 64, 4, 0, 0, LARGE},
     {"resnet50", "resnet50", 3, 64, 4, 0, 0, LARGE},
     {"resnet101", "resnet101", 3, 64, 4, 0, 0, LARGE},
+    {"resnet152", "resnet152", 3, 64, 4, 0, 0, LARGE},
     {"resnext50", "resnext50", 3, 64, 4, 0, 0, SLOW},
     {"densenet121-small", "densenet121", 3, 16, 4, 1, 0, SHORT},
     {"densenet121", "densenet121", 3, 64, 4, 0, 0, LARGE},
@@ -306,11 +310,12 @@ static void check(const job *j, const char *what, errors ours, errors limit)
     assert_true(ours.loss <= limit.loss && ours.logits <= limit.logits);
 }
 
-/* Not less than `least`, or so many times what PyTorch's own are. */
+/* Not less than `least`, or so many times what PyTorch's own are. A loss is one number, which may be near by luck: as near as
+ * the gradients are will do. */
 static errors limits(errors theirs, double times, double least)
 {
     return (errors){fmax(least, times * theirs.rms), fmax(least, times * theirs.most),
-                    fmax(least, times * theirs.loss),
+                    fmax(fmax(least, times * theirs.loss), theirs.rms),
                     fmax(least, times * theirs.logits)};
 }
 
@@ -328,10 +333,7 @@ static void test_cases(void **state)
             check(&j, "double", run(&j, "ref", NAMI_F64),
                   (errors){1e-9, 1e-9, 1e-9, 1e-9});
         check(&j, "f32", run(&j, "cpu", NAMI_F32), limits(j.theirs[0], 8, 1e-5));
-        errors half = limits(j.theirs[1], 2, 0.01);
-        half.loss =
-            fmax(half.loss, j.theirs[1].rms); /* one number may be near by luck */
-        check(&j, "bf16", run(&j, "cpu", NAMI_BF16), half);
+        check(&j, "bf16", run(&j, "cpu", NAMI_BF16), limits(j.theirs[1], 2, 0.01));
         close_job(&j);
     }
 }
