@@ -75,8 +75,8 @@ static void test_import(void **state)
     if (rank != 0)
         return;
     char in[2][512], out[512], path[512];
-    put(in[0], "a.txt", "A b\r\n\n\x01\nc d e\n \t\r\n\nF\n", 24);
-    put(in[1], "b.txt", "\n\ng \xc3\xa1\nb", 9);
+    put(in[0], "a.txt", "A b\r\n\n\x01\nc d e\n \t\r\n\nF\n", 21);
+    put(in[1], "b.txt", "\n\ng \xc3\xa1\nb", 8);
     nami_test_path(out, "o.h5");
     assert_ok(import_texts(out, 0, 2, in[0], in[1]));
     expect_list(out, "/tokens", "0 1 2 3 4 5 6 0 1");
