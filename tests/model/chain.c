@@ -2,6 +2,8 @@
 /* chain.c - a model run by hand as a chain of planned graphs, for tests. */
 #include "chain.h"
 
+#include <math.h>
+
 #include "base/rng.h"
 #include "nami_test.h"
 
@@ -338,4 +340,28 @@ void chain_assert_equal(const chain *a, const chain *b)
         for (int u = 0; u < a->model->param[p].uses; u++)
             if (memcmp(a->grad[p][u], b->grad[p][u], param_bytes(a, p)) != 0)
                 fail_msg("gradient %d of %s differs", u, a->model->param[p].name);
+}
+
+/* Loss with element e of parameter p moved by h. */
+static double moved(chain *c, int p, int64_t e, double h)
+{
+    double old = chain_get(c->wide, c->param[p], e);
+    chain_set(c->wide, c->param[p], e, old + h);
+    chain_pack(c);
+    chain_forward(c);
+    chain_set(c->wide, c->param[p], e, old);
+    return chain_loss(c);
+}
+
+void chain_assert_differences(chain *c, int64_t stride)
+{
+    const double h = 1e-5;
+    for (int p = 0; p < c->model->params; p++)
+        for (int64_t e = 0; e < chain_count(c, p); e += stride) {
+            double numeric = (moved(c, p, e, h) - moved(c, p, e, -h)) / (2 * h);
+            double exact = chain_grad(c, p, e);
+            if (!(fabs(numeric - exact) <= 1e-8 + 1e-6 * fabs(exact)))
+                fail_msg("%s[%lld]: %.12g by differences, %.12g by the backward pass",
+                         c->model->param[p].name, (long long)e, numeric, exact);
+        }
 }

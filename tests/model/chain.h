@@ -73,6 +73,10 @@ double chain_loss(const chain *c);
 /* Element e of the gradient of parameter p, uses added. */
 double chain_grad(const chain *c, int p, int64_t e);
 
+/* Assert that central differences of the loss in every `stride`-th element of each parameter are the gradients of the backward
+ * pass that was run: to 1e-6, or 1e-8 where they are small. In f64. */
+void chain_assert_differences(chain *c, int64_t stride);
+
 /* Assert equal bits of losses and of every gradient sum. */
 void chain_assert_equal(const chain *a, const chain *b);
 

@@ -39,22 +39,10 @@ static void spread(chain *c)
     chain_pack(c);
 }
 
-/* Loss with element e of parameter p moved by h. */
-static double moved(chain *c, int p, int64_t e, double h)
-{
-    double old = chain_get(c->wide, c->param[p], e);
-    chain_set(c->wide, c->param[p], e, old + h);
-    chain_pack(c);
-    chain_forward(c);
-    chain_set(c->wide, c->param[p], e, old);
-    return chain_loss(c);
-}
-
 /* Central differences of every parameter's elements (each `stride`-th) against the backward pass. */
 static void check_gradient(nami_model *m, uint64_t seed)
 {
     const int cut[] = {0, m->blocks};
-    const double h = 1e-5;
     chain c;
     chain_open(&c, m,
                &(chain_options){.backend = "ref",
@@ -70,14 +58,7 @@ static void check_gradient(nami_model *m, uint64_t seed)
     c.step = 3;
     chain_forward(&c);
     chain_backward(&c);
-    for (int p = 0; p < m->params; p++)
-        for (int64_t e = 0; e < chain_count(&c, p); e++) {
-            double numeric = (moved(&c, p, e, h) - moved(&c, p, e, -h)) / (2 * h);
-            double exact = chain_grad(&c, p, e);
-            if (!(fabs(numeric - exact) <= 1e-8 + 1e-6 * fabs(exact)))
-                fail_msg("%s[%lld]: %.12g by differences, %.12g by the backward pass",
-                         m->param[p].name, (long long)e, numeric, exact);
-        }
+    chain_assert_differences(&c, 1);
     chain_close(&c);
     nami_model_free(m);
 }

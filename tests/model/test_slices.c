@@ -48,20 +48,9 @@ static void open_chain(chain *c, const nami_model *m, const chain_options *o)
     c->step = 3;
 }
 
-static double moved(chain *c, int p, int64_t e, double h)
-{
-    double old = chain_get(c->wide, c->param[p], e);
-    chain_set(c->wide, c->param[p], e, old + h);
-    chain_pack(c);
-    chain_forward(c);
-    chain_set(c->wide, c->param[p], e, old);
-    return chain_loss(c);
-}
-
 /* Central differences of every seventh element through three slices. */
 static void check_gradient(const nami_family *family)
 {
-    const double h = 1e-5;
     nami_model *m = make(family, false, 0.25);
     chain c;
     open_chain(&c, m,
@@ -76,14 +65,7 @@ static void check_gradient(const nami_family *family)
                                 .seed = nami_test_seed(17)});
     chain_forward(&c);
     chain_backward(&c);
-    for (int p = 0; p < m->params; p++)
-        for (int64_t e = 0; e < chain_count(&c, p); e += 7) {
-            double numeric = (moved(&c, p, e, h) - moved(&c, p, e, -h)) / (2 * h);
-            double exact = chain_grad(&c, p, e);
-            if (!(fabs(numeric - exact) <= 1e-8 + 1e-6 * fabs(exact)))
-                fail_msg("%s[%lld]: %.12g by differences, %.12g by the backward pass",
-                         m->param[p].name, (long long)e, numeric, exact);
-        }
+    chain_assert_differences(&c, 7);
     chain_close(&c);
     nami_model_free(m);
 }

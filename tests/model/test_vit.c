@@ -125,20 +125,8 @@ static void test_keys(void **state)
     }
 }
 
-/* Loss with element e of parameter p moved by h. */
-static double moved(chain *c, int p, int64_t e, double h)
-{
-    const double old = chain_get(c->wide, c->param[p], e);
-    chain_set(c->wide, c->param[p], e, old + h);
-    chain_pack(c);
-    chain_forward(c);
-    chain_set(c->wide, c->param[p], e, old);
-    return chain_loss(c);
-}
-
 static void check_gradient(double dropout, uint64_t seed)
 {
-    const double h = 1e-5;
     nami_model_options o = vit(8, 4, 1, 6, 2);
     nami_model *m;
     chain c;
@@ -168,14 +156,7 @@ static void check_gradient(double dropout, uint64_t seed)
     c.step = 3;
     chain_forward(&c);
     chain_backward(&c);
-    for (int p = 0; p < m->params; p++)
-        for (int64_t e = 0; e < chain_count(&c, p); e++) {
-            const double numeric = (moved(&c, p, e, h) - moved(&c, p, e, -h)) / (2 * h);
-            const double exact = chain_grad(&c, p, e);
-            if (!(fabs(numeric - exact) <= 1e-8 + 1e-6 * fabs(exact)))
-                fail_msg("%s[%lld]: %.12g by differences, %.12g by the backward pass",
-                         m->param[p].name, (long long)e, numeric, exact);
-        }
+    chain_assert_differences(&c, 1);
     chain_close(&c);
     nami_model_free(m);
 }
