@@ -5,8 +5,9 @@
  *
  * Every rank is one position (or replica). Printed are, of the median step: seconds, the seconds each rank computed
  * (F, B), the share of ranks * step in which they did, and that share as simulated for positions of equal work and
- * free messages. The shape "waits" computes nothing: blocks of set times on the imitated device, so that many
- * positions run on few cores.
+ * free messages; and that simulated step at the ranks' own rates, their updates behind it, beside the measured one.
+ * The shape "waits" computes nothing: blocks of set times on the imitated device, so that many positions run on few
+ * cores.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -202,12 +203,13 @@ static double simulated(const nami_layout *l)
 static void report(const job *j, const sample *all, int ranks)
 {
     const nami_layout *l = &j->layout;
-    double busy = 0, most = 0;
+    double busy = 0, most = 0, updates = 0;
     for (int r = 0; r < ranks; r++) {
         nami_print(
             "rank %d: computes %.3f s, waits %.3f s, reduces %.3f s, updates %.3f s\n",
             r, all[r].compute, all[r].wait, all[r].reduce, all[r].update);
         busy += all[r].compute;
+        updates += all[r].update;
         most = all[r].compute > most ? all[r].compute : most;
     }
     double seconds = all[0].seconds, share = busy / (ranks * seconds);
@@ -216,6 +218,9 @@ static void report(const job *j, const sample *all, int ranks)
     nami_print(
         "computing share %.4f, simulated %.4f: %.3f of it; balance of the cut %.3f\n",
         share, simulated(l), share / simulated(l), busy / (ranks * most));
+    double least = (busy / simulated(l) + updates) / ranks;
+    nami_print("least step at the ranks' own rates %.3f s: %.3f of it reached\n", least,
+               least / seconds);
 }
 
 int main(int argc, char **argv)
