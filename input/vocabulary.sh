@@ -1,3 +1,4 @@
+#!/bin/sh
 # SPDX-License-Identifier: MIT
 # vocabulary.sh - a small vocabulary for nami import bert-text out of the user's own text, in ASCII.
 #

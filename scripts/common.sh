@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # SPDX-License-Identifier: MIT
 # common.sh - what ./quickstart and ./check share: packages, configure, messages. Sourced from the top directory.
 

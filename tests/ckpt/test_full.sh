@@ -24,5 +24,5 @@ for ranks in 1 3; do
     ls -A "$disk/$ranks" | tr '\n' ' ' | grep -qx 'step-00000001.h5 step-00000002.h5 ' || { ls -lA "$disk/$ranks"; exit 1; }
     found=$(timeout 60 $NAMI_LAUNCH -n 2 "$saver" load "$disk/$ranks" 2 </dev/null) || exit 1
     echo "$ranks ranks: $(grep error: "$NAMI_SCRATCH/out"); step $found is there"
-    rm -r "$disk/$ranks"
+    rm -r "${disk:?}/$ranks"
 done

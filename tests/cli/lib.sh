@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # SPDX-License-Identifier: MIT
 # lib.sh - what the script tests of single commands share: an empty directory, and an exit code with a text. Sourced.
 cd "$NAMI_SCRATCH" || exit 99

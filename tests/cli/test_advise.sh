@@ -1,3 +1,4 @@
+#!/bin/sh
 # SPDX-License-Identifier: MIT
 # test_advise.sh - advice from the command line: its deck is planned as it is, refusals, JSON.
 . "$NAMI_SOURCE/tests/cli/lib.sh"

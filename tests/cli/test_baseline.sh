@@ -34,9 +34,9 @@ refuse 4 "choose a lower order" b.h5 --order 16 --memory 0.001
 "$nami" baseline a-valid.h5 --train a-train.h5 --order 0-6 >table || failed=1
 [ "$(grep -c '^ *[0-9]' table)" = 7 ] && [ "$(grep -c best table)" = 1 ] || { cat table; failed=1; }
 value=$(sed -n 's/.*"order":2,"loss_nats_per_token":\([0-9.]*\).*/\1/p' json)
-printf '%.4f\n' "$value" >1
-sed -n 's/^ *2 *\([0-9.]*\).*/\1/p' table >2
-cmp 1 2 || { cat json table; failed=1; }
+printf '%.4f\n' "$value" >one
+sed -n 's/^ *2 *\([0-9.]*\).*/\1/p' table >two
+cmp one two || { cat json table; failed=1; }
 
 # the King James Bible: 1.3176 nats a byte at order 5, and no order is better
 if ! command -v bible >/dev/null; then

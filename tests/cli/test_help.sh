@@ -26,6 +26,7 @@ expect 0 "^nami [0-9.]* ($built)$" --version
 # identity TEXT: what scripts/source-id says of the directory `tree`
 identity() {
     said=$("$NAMI_SOURCE/scripts/source-id" tree 2>&1)
+    # shellcheck disable=SC2254 # a pattern
     case $said in
     $1) echo "ok   the source is $said" ;;
     *) echo "FAIL the source is $said, expected $1"; failed=1 ;;

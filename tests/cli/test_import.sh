@@ -41,13 +41,13 @@ expect 0 "" "$nami" import --split=0.5 text a.txt half
 
 # what follows from the tokens alone is the same, whatever way they came
 for i in gz stdin pipe; do
-    "$nami" baseline a.h5 --order 3 | sed 1,2d >1
-    "$nami" baseline $i.h5 --order 3 | sed 1,2d >2
-    same 1 2
+    "$nami" baseline a.h5 --order 3 | sed 1,2d >one
+    "$nami" baseline $i.h5 --order 3 | sed 1,2d >two
+    same one two
 done
-"$nami" baseline aa.h5 | sed 1,2d >1
-"$nami" baseline both.h5 | sed 1,2d >2
-same 1 2
+"$nami" baseline aa.h5 | sed 1,2d >one
+"$nami" baseline both.h5 | sed 1,2d >two
+same one two
 
 expect 2 "unknown format 'txt'" "$nami" import txt a.txt x.h5
 expect 2 "usage" "$nami" import text a.txt
@@ -86,7 +86,7 @@ cp a.h5 old.h5
 expect 3 "" sh -c "ulimit -f 512; exec '$nami' import text aa.txt a.h5"
 same a.h5 old.h5
 expect 3 "" sh -c "ulimit -f 512; cat aa.txt | { '$nami' import text - x.h5; }"
-[ -z "$(ls | grep -e tmp -e nami-)" ] || { ls; echo "left-overs"; failed=1; }
+[ -z "$(find . -maxdepth 1 \( -name '*tmp*' -o -name '*nami-*' \))" ] || { ls; echo "left-overs"; failed=1; }
 
 # killed in the middle: never a part under the final name
 mkfifo slow

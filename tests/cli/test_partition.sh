@@ -1,3 +1,4 @@
+#!/bin/sh
 # SPDX-License-Identifier: MIT
 # test_partition.sh - nami plan with a profile: the authors' plan, the fragment, bad profiles and options.
 cd "$NAMI_SOURCE" || exit 99

@@ -1,3 +1,4 @@
+#!/bin/sh
 # SPDX-License-Identifier: MIT
 # test_simulate.sh - simulate and verify from the command line: keys, files, pictures, exit codes.
 . "$NAMI_SOURCE/tests/cli/lib.sh"

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # SPDX-License-Identifier: MIT
 # lib.sh - what the script tests of whole runs share: a tiny data set, a tiny deck, and reading results. Sourced.
 failed=0

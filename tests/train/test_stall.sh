@@ -11,7 +11,7 @@ halt() {
     shift 2
     $NAMI_LAUNCH -n 3 "$NAMI_PROGRAM" run deck.ini pipeline.schedule=gpipe run.stall_seconds=3 "$@" >out 2>&1 </dev/null &
     launcher=$!
-    for i in $(seq 600); do
+    for _ in $(seq 600); do
         grep -q '"step":2[0-9],' run/log.jsonl 2>/dev/null && break
         sleep 0.05
     done

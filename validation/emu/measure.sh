@@ -36,7 +36,7 @@ gaps() {
 # measure NAME CHUNKS P MS
 measure() {
     name=$1 chunks=$2 p=$3 ms=$4 m=$((2 * $3))
-    size= given=$chunks
+    size='' given=$chunks
     case $name in
     hanayo*) size="waves $((chunks / 2))" ;;
     interleaved) size="chunks $chunks" ;;

@@ -30,11 +30,12 @@ infiniband='--latency 0.020 --bandwidth 2.3e9'
 large=10e9
 
 # throughput MODEL CLUSTER SCHEDULE W P D M B: sequences/s of D pipelines
+# shellcheck disable=SC2154
 throughput() {
     eval "f=\$$1_flops b=\$$1_message c=\$$2 weights=\${$1_weights:-0}"
     tf=$(calc "$8 * $f / $5 / $rate")
     reduce=$(calc "2 * ($6 - 1) / $6 * $weights / $5 / $large")
-    # shellcheck disable=SC2086,SC2154
+    # shellcheck disable=SC2086
     step=$(value makespan --schedule "$3" --waves "$4" --positions "$5" --microbatches "$7" --tf "$tf" \
         --tb "$(calc "2 * $tf")" --bytes "$(calc "$8 * $b")" $c --serial-links --reduce "$reduce")
     calc "$6 * $7 * $8 / $step"
