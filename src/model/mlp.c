@@ -23,4 +23,4 @@ static void make(nami_net *n, const nami_model_options *o)
     (void)nami_net_linear(n, x, name, o->classes);
 }
 
-NAMI_NET_FAMILY_WITHOUT(mlp, make, "stem");
+NAMI_NET_FAMILY_KEYS(mlp, make, "stem", "layers width");

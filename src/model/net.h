@@ -106,8 +106,13 @@ bool nami_net_drops(const nami_net *n);
 
 /* The same, which does not read the keys `without`, as "stem". */
 #define NAMI_NET_FAMILY_WITHOUT(id, make, without)                                     \
+    NAMI_NET_FAMILY_KEYS(id, make, without, NULL)
+
+/* The same, which reads the keys `with` that other image models do not, as "layers width". */
+#define NAMI_NET_FAMILY_KEYS(id, make, without, with)                                  \
     const nami_family nami_family_##id = {.name = #id,                                 \
                                           .unread = (without),                         \
+                                          .reads = (with),                             \
                                           .images = true,                              \
                                           .net = make,                                 \
                                           .parameters = nami_net_parameters,           \

@@ -147,6 +147,72 @@ static void test_keys(void **state)
     nami_option_release(&nami_model_option_table, &own);
 }
 
+/* A model by what of it depends on sizes: names and shapes of its parameters, its blocks. */
+static uint64_t print_of(const nami_model_options *o)
+{
+    nami_model *m;
+    uint64_t sum = 0;
+    if (nami_model_new(o, 0, &m) != NAMI_OK) {
+        nami_fail_clear();
+        return 0;
+    }
+    for (int p = 0; p < m->params; p++) {
+        sum = nami_mix(sum, nami_hash_name(m->param[p].name));
+        for (int d = 0; d < m->param[p].shape.rank; d++)
+            sum = nami_mix(sum, (uint64_t)m->param[p].shape.dim[d]);
+    }
+    sum = nami_mix(sum, (uint64_t)m->blocks);
+    nami_model_free(m);
+    return sum;
+}
+
+static void set_key(nami_model_options *o, const char *key, const char *value)
+{
+    const nami_option *row = nami_model_option_table.row;
+    while (strcmp(row->key, key) != 0)
+        row++;
+    assert_ok(nami_option_set(row, o, value, "test"));
+}
+
+/* No family refuses a key that makes another model of it. */
+static void test_read_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value;
+    } set[] = {{"layers", "3"},          {"width", "48"},     {"heads", "3"},
+               {"context", "32"},        {"tied", "no"},      {"bias", "no"},
+               {"kv_heads", "2"},        {"mlp_width", "40"}, {"patch", "8"},
+               {"type_vocabulary", "3"}, {"stem", "small"},   {"batch_norm", "no"}};
+    int checked = 0;
+    for (int f = 0; nami_family_names[f]; f++)
+        for (size_t k = 0; k < sizeof set / sizeof *set; k++) {
+            nami_model_options o = {0};
+            assert_ok(nami_option_defaults(&nami_model_option_table, &o));
+            o.family = f;
+            if (nami_families[f]->images) {
+                o.image_height = o.image_width = 96;
+                o.image_channels = 3;
+                o.classes = 10;
+            } else {
+                o.vocabulary = 101;
+            }
+            if (strcmp(nami_family_names[f], "chain") == 0)
+                set_key(&o, "chain",
+                        "conv 4 3, relu | global, flatten, linear classes");
+            const uint64_t before = print_of(&o);
+            assert_ok(nami_model_check_keys(&o));
+            set_key(&o, set[k].key, set[k].value);
+            const uint64_t after = print_of(&o);
+            if (before && after && before != after) {
+                assert_ok(nami_model_check_keys(&o));
+                checked++;
+            }
+            nami_option_release(&nami_model_option_table, &o);
+        }
+    assert_true(checked >= 25);
+}
+
 static void test_variants(void **state)
 {
     (void)state;
@@ -290,6 +356,7 @@ int main(void)
         cmocka_unit_test(test_flops),          cmocka_unit_test(test_template),
         cmocka_unit_test(test_llama_counts),   cmocka_unit_test(test_llama_flops),
         cmocka_unit_test(test_llama_refusals), cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_read_keys),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
