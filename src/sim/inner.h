@@ -77,6 +77,12 @@ double nami_sim_travel(const nami_sim *m, int b, int from, int to);
  * Bytes are counted. Local. */
 double nami_sim_depart(nami_sim *m, int b, int from, int to, double ready);
 
+/* Room in *out for `positions` positions, all 0. Local. */
+void nami_prediction_open(int positions, nami_prediction *out);
+
+/* Turn what was simulated into the prediction. Local. */
+void nami_sim_summarise(const nami_sim *m, nami_prediction *out);
+
 /* Follow the causes back from the last end. Local. */
 void nami_sim_critical(const nami_sim *m, nami_critical *out);
 
