@@ -278,7 +278,7 @@ void nami_gather_end(nami_exec *e, int local);
 /* Wait until the weights of a stage are here from all replicas. Local, but waits for them. */
 void nami_gather_finish(nami_exec *e, int local, int slot);
 
-/* --- update.c --- */
+/* --- tell.c --- */
 
 /* Count the targets of this rank and start to merge the counts; wait for them. Collective in effect. */
 void nami_counts_start(nami_exec *e);
@@ -287,14 +287,34 @@ void nami_counts_wait(nami_exec *e);
 /* The scales of an update from its counted targets. Local. */
 nami_group nami_group_of(const int64_t counted[NAMI_MODEL_LOSSES]);
 
+/* Losses and squares are on the host, when all that was launched is done. Local. */
+void nami_tell_fetch(nami_exec *e);
+
+/* This rank's losses, best and five of update k (0: of a step) into to [3 losses][batch], by global sample. Local. */
+void nami_tell_losses(const nami_exec *e, int k, double *to);
+
+/* Merge the first `count` numbers of `merge` over all ranks. Collective in effect. */
+void nami_tell_merge(nami_exec *e, int count);
+
 /* Losses and hits of a step, and what they were counted over, into *out. row [3 losses][batch]. Local.
  * Status: NAMI_EINPUT nothing was counted, NAMI_ENUMERIC a loss is not finite. */
 nami_status nami_exec_judge(const nami_exec *e, const double *row,
                             const int64_t counted[NAMI_MODEL_LOSSES], int64_t step,
                             nami_exec_result *out);
 
+/* The square of the norm of a parameter's gradient. Local. Status: NAMI_ENUMERIC it is not finite. */
+nami_status nami_exec_judge_square(const nami_exec *e, double square, int param,
+                                   int64_t step);
+
+/* --- settle.c --- */
+
 /* Merge losses and squares over all ranks; fills e->result, e->clip and e->status. Collective in effect. */
 void nami_exec_settle(nami_exec *e);
+
+/* The sum of squares of a parameter, from those that all ranks know. Local. */
+double nami_exec_square(const nami_exec *e, int param);
+
+/* --- update.c --- */
 
 /* What the optimiser is told for an update. */
 typedef struct nami_update {
@@ -347,13 +367,15 @@ void nami_ring_behind(nami_exec *e, const nami_update *u);
 void nami_ring_used(nami_exec *e, const nami_task *task);
 void nami_ring_made(nami_exec *e, const nami_task *task);
 
-/* --- window.c: what schedules without a flush do themselves --- */
+/* --- unit.c: samples of windows --- */
 
 /* Tokens and targets of the unit of an F, read into its slot. Local. */
 void nami_unit_read(nami_exec *e, const nami_task *task);
 
 /* Count the targets of an update of the window, of all replicas. Local. */
 void nami_group_count(nami_exec *e, int group);
+
+/* --- window.c: what schedules without a flush do themselves --- */
 
 /* UPDATE: wait for the stage's own sums. Local, but waits for other replicas. */
 void nami_window_update(nami_exec *e, const nami_task *task);
@@ -395,6 +417,17 @@ nami_exec_pieces(const nami_exec *e) /* numbers of a row of `losses` */
 static inline int nami_exec_rows(const nami_exec *e) /* of losses, best and five */
 {
     return 3 * e->share.sample.losses;
+}
+
+/* In `merge` of a step: squares by parameter, then counted targets. */
+static inline double *nami_merge_squares(const nami_exec *e)
+{
+    return e->merge + nami_exec_rows(e) * e->config.layout->batch;
+}
+
+static inline double *nami_merge_counts(const nami_exec *e)
+{
+    return nami_merge_squares(e) + e->blueprint.square[e->config.model->params];
 }
 
 static inline int64_t

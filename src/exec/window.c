@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* window.c - windows of updates between two drains: lists of any length, samples as they come, updates that wait for
- * nobody but the replicas of their stage, one reckoning at the end. */
+/* window.c - windows of updates between two drains: lists of any length, updates that wait for nobody but the replicas of
+ * their stage, one reckoning at the end. */
 #include <math.h>
 
 #include "base/clock.h"
@@ -39,83 +39,6 @@ static const nami_route *find_route(nami_exec *e, int count)
             v->route.task[v->route.count++] = all->task[i];
     }
     return &v->route;
-}
-
-/* --- samples --- */
-
-/* Other ranks are on their way already: a source that fails ends the program. */
-static void must(nami_status status)
-{
-    if (status != NAMI_OK)
-        nami_die(status);
-}
-
-static bool slot_ready(nami_exec *e, int slot)
-{
-    return nami_backend_done(e->config.backend, e->read[slot]);
-}
-
-static void describe_slot(const nami_exec *e, int number, nami_text *out)
-{
-    (void)number;
-    nami_text_add(out, "its %s device to take samples", e->config.backend->type->name);
-}
-
-static void to_device(nami_exec *e, int32_t *device, const int32_t *host, int64_t words)
-{
-    if (device != host)
-        nami_backend_copy(e->config.backend, NAMI_LANE_COMPUTE, device, host,
-                          (size_t)words * sizeof *host);
-}
-
-void nami_unit_read(nami_exec *e, const nami_task *task)
-{
-    const nami_share_stage *t = &e->share.stage[task->local];
-    const nami_layout_samples *own = &e->share.samples;
-    const nami_model_sample *s = &e->share.sample;
-    bool first = t->stage == 0,
-         last = t->stage == nami_layout_stages(e->config.layout) - 1;
-    int64_t words = own->micro * s->words, targets = own->micro * s->targets;
-    int64_t token = task->data * words, target = task->data * targets;
-    int64_t side =
-        (int64_t)(t->side_at / sizeof *e->side) + task->data * own->micro * s->side;
-    int32_t *read = first ? e->host_tokens + token : e->reading;
-    double start = nami_now();
-    if (!first && !last && s->side == 0)
-        return;
-    nami_exec_wait(e, &(nami_awaited){.ready = slot_ready,
-                                      .describe = describe_slot,
-                                      .number = task->data,
-                                      .phase = NAMI_PHASE_DATA});
-    must(nami_exec_read(e, e->step + task->group,
-                        own->first + task->action.unit % own->units * own->stride,
-                        own->micro, read, last ? e->host_targets + target : NULL));
-    if (last && !e->train)
-        nami_model_counted(s, e->host_targets + target, own->micro, e->counted_here);
-    if (s->side > 0) {
-        nami_side_take(e, read, own->micro, e->host_side + side);
-        to_device(e, e->side + side, e->host_side + side, own->micro * s->side);
-    }
-    if (first)
-        to_device(e, e->tokens + token, e->host_tokens + token, words);
-    if (last)
-        to_device(e, e->targets + target, e->host_targets + target, targets);
-    if (!e->config.backend->host)
-        e->read[task->data] = nami_backend_mark(e->config.backend, NAMI_LANE_COMPUTE);
-    nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
-}
-
-void nami_group_count(nami_exec *e, int group)
-{
-    const nami_layout *l = e->config.layout;
-    int64_t counted[NAMI_MODEL_LOSSES] = {0};
-    double start = nami_now();
-    for (int64_t first = 0; first < l->batch; first += l->micro) {
-        must(nami_exec_read(e, e->step + group, first, l->micro, NULL, e->tally));
-        nami_model_counted(&e->share.sample, e->tally, l->micro, counted);
-    }
-    e->group[group] = nami_group_of(counted);
-    nami_prof_add(e->config.prof, NAMI_PHASE_DATA, start, nami_now());
 }
 
 /* --- updates --- */
@@ -199,36 +122,15 @@ void nami_window_update(nami_exec *e, const nami_task *task)
 
 /* --- the drain --- */
 
-/* What this rank tells of update k: losses, best and five by sample, squares by parameter. */
-static void put(const nami_exec *e, int k, double *losses, double *squares)
+/* The squares that this rank tells of update k, by parameter. */
+static void put_squares(const nami_exec *e, int k, double *squares)
 {
     const nami_share *s = &e->share;
-    const nami_layout_samples *own = &s->samples;
-    const int64_t samples = own->units * own->micro, batch = e->config.layout->batch;
-    for (int row = 0; s->losses > 0 && row < nami_exec_rows(e); row++) {
-        const double *from = e->host_losses + row * nami_exec_pieces(e) + k * samples;
-        double *to = losses + row * batch + own->first;
-        for (int64_t i = 0; i < samples; i++)
-            to[i / own->micro * own->stride + i % own->micro] = from[i];
-    }
     for (int i = 0; i < s->params; i++) {
         const nami_share_param *h = &s->param[i];
         if (h->owner && e->replica == 0 && !e->config.model->param[h->param].statistic)
             squares[h->param] = e->history[k * s->params + i];
     }
-}
-
-static bool merge_ready(nami_exec *e, int number)
-{
-    (void)number;
-    return nami_comm_done(e->config.comm, &e->merging);
-}
-
-static void describe_merge(const nami_exec *e, int number, nami_text *out)
-{
-    (void)e;
-    (void)number;
-    nami_text_add(out, "losses and gradient norms of the window from all ranks");
 }
 
 /* The tokens of each update come from the first rank of the last position. */
@@ -249,23 +151,17 @@ static void merge_window(nami_exec *e, int count)
     const nami_layout *l = e->config.layout;
     const int params = e->config.model->params;
     const int64_t each = numbers(e), losses = nami_exec_rows(e) * l->batch;
-    nami_backend *b = e->config.backend;
-    if (!b->host && e->share.losses > 0)
-        nami_backend_copy(b, NAMI_LANE_COMPUTE, e->host_losses, e->losses,
-                          e->share.losses);
-    nami_exec_finish_lane(e);
+    nami_tell_fetch(e);
     for (int64_t i = 0; i < count * each; i++)
         e->merge[i] = 0;
     for (int k = 0; k < count; k++) {
         double *at = e->merge + k * each;
-        put(e, k, at, at + losses);
+        nami_tell_losses(e, k, at);
+        put_squares(e, k, at + losses);
         for (int r = 0; tells_tokens(e) && r < e->share.sample.losses; r++)
             at[losses + params + r] = fmax(0, (double)e->group[k].counted[r]);
     }
-    e->merging = nami_comm_merge(e->config.comm, e->merge, (int)(count * each));
-    nami_exec_wait(e, &(nami_awaited){.ready = merge_ready,
-                                      .describe = describe_merge,
-                                      .phase = NAMI_PHASE_WAIT});
+    nami_tell_merge(e, (int)(count * each));
 }
 
 /* Update k of the window; every rank finds the same. */
@@ -273,7 +169,7 @@ static nami_status judge(const nami_exec *e, int k, const double *at,
                          nami_exec_result *out)
 {
     const nami_model *m = e->config.model;
-    const long long step = (long long)(e->step + k);
+    const int64_t step = e->step + k;
     const double *square = at + nami_exec_rows(e) * e->config.layout->batch;
     int64_t counted[NAMI_MODEL_LOSSES] = {0};
     double squares = 0;
@@ -283,12 +179,8 @@ static nami_status judge(const nami_exec *e, int k, const double *at,
         squares += square[i];
     *out = (nami_exec_result){.norm = sqrt(squares)};
     NAMI_TRY(nami_exec_judge(e, at, counted, step, out));
-    for (int i = 0; i < m->params; i++) {
-        if (!isfinite(square[i]))
-            return nami_fail(NAMI_ENUMERIC,
-                             "step %lld: the gradient of %s is not finite", step,
-                             m->param[i].name);
-    }
+    for (int i = 0; i < m->params; i++)
+        NAMI_TRY(nami_exec_judge_square(e, square[i], i, step));
     return NAMI_OK;
 }
 
