@@ -25,8 +25,7 @@ void nami_sleep(double seconds)
     nanosleep(&t, NULL);
 }
 
-/* Linux adds 50 us to every sleep of a thread unless told otherwise. */
-static void sharpen_timer(void)
+void nami_sleep_sharply(void)
 {
     static _Thread_local bool sharp;
     if (!sharp)
@@ -41,7 +40,7 @@ void nami_sleep_until(double moment)
     double whole = floor(moment);
     struct timespec t = {.tv_sec = (time_t)whole,
                          .tv_nsec = (long)((moment - whole) * 1e9)};
-    sharpen_timer();
+    nami_sleep_sharply();
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR)
         ;
 }

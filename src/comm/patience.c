@@ -6,7 +6,6 @@
  * others work. Also a wait that turned out long sleeps: then 20 us more do not matter.
  */
 #include <sched.h>
-#include <sys/prctl.h>
 
 #include "base/clock.h"
 #include "comm/inner.h"
@@ -24,15 +23,6 @@ static void pause_core(void)
 #endif
 }
 
-/* Linux adds 50 us to every sleep of a thread unless told otherwise. */
-static void sharpen_timer(void)
-{
-    static _Thread_local bool sharp;
-    if (!sharp)
-        prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL);
-    sharp = true;
-}
-
 void nami_patience_step(bool crowded, nami_patience *p)
 {
     int spins = crowded ? SPINS_CROWDED : SPINS;
@@ -44,7 +34,7 @@ void nami_patience_step(bool crowded, nami_patience *p)
         pause_core();
         return;
     }
-    sharpen_timer();
+    nami_sleep_sharply();
     double seconds = 20e-6 * (double)(1 << (k < doublings ? k : doublings));
     nami_sleep(seconds < 1e-3 ? seconds : 1e-3);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -117,18 +118,10 @@ static nami_status open_gz(nami_source *s, bool measure)
 
 static nami_status write_all(int file, const char *data, size_t bytes)
 {
-    while (bytes > 0) {
-        ssize_t n = write(file, data, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return nami_fail(NAMI_EENV,
-                             "the copy of a piped input cannot be written: %s",
-                             strerror(errno));
-        data += n;
-        bytes -= (size_t)n;
-    }
-    return NAMI_OK;
+    if (nami_file_write(file, data, bytes))
+        return NAMI_OK;
+    return nami_fail(NAMI_EENV, "the copy of a piped input cannot be written: %s",
+                     strerror(errno));
 }
 
 /* Copy what is left of s->file to `copy`. */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "exchange/exchange.h"
 #include "store/store.h"
@@ -62,17 +63,10 @@ void nami_exchange_declare(nami_exchange_writer *w, const char *name,
 
 static nami_status put(nami_exchange_writer *w, const void *data, size_t bytes)
 {
-    for (const char *at = data; bytes > 0;) {
-        ssize_t n = write(w->fd, at, bytes);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return nami_fail(NAMI_EENV, "%s cannot be written: %s", w->temporary,
-                             strerror(errno));
-        at += n;
-        bytes -= (size_t)n;
-    }
-    return NAMI_OK;
+    if (nami_file_write(w->fd, data, bytes))
+        return NAMI_OK;
+    return nami_fail(NAMI_EENV, "%s cannot be written: %s", w->temporary,
+                     strerror(errno));
 }
 
 /* Padded so that arrays start at a multiple of 8. */

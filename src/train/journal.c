@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 struct nami_journal {
@@ -34,16 +35,8 @@ static bool belongs(const char *line, int64_t step)
 
 static nami_status write_all(const nami_journal *j, const char *data, size_t bytes)
 {
-    while (bytes > 0) {
-        ssize_t done = write(j->file, data, bytes);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return refuse(j, "cannot be written");
-        data += done;
-        bytes -= (size_t)done;
-    }
-    return NAMI_OK;
+    return nami_file_write(j->file, data, bytes) ? NAMI_OK
+                                                 : refuse(j, "cannot be written");
 }
 
 static nami_status read_all(const nami_journal *j, nami_text *out)
