@@ -18,23 +18,18 @@ static int64_t y_count(const nami_arg_conv *a)
     return a->batch * a->window.out_height * a->window.out_width * a->out;
 }
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 /* Bytes of an f32 copy. */
 static size_t copy_bytes(int64_t count)
 {
-    return aligned((size_t)count * sizeof(float));
+    return nami_aligned((size_t)count * sizeof(float));
 }
 
 /* Bytes of scratch in front of the f32 copies. */
 static size_t copies_offset(const nami_cpu_plan *plan, const nami_cpu *cpu,
                             const nami_arg_conv *a, nami_dtype type)
 {
-    return aligned(plan->conv ? nami_convolution_scratch(plan->conv)
-                              : nami_cpu_patches_scratch(cpu, a, type, plan));
+    return nami_aligned(plan->conv ? nami_convolution_scratch(plan->conv)
+                                   : nami_cpu_patches_scratch(cpu, a, type, plan));
 }
 
 /* Packing borrows the convolutions of F and BI. */

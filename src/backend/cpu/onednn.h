@@ -22,6 +22,12 @@ typedef struct nami_product_spec {
 
 typedef struct nami_product nami_product;
 
+/* Bytes up to the next multiple of 64: what lies behind starts on a line of the cache. Local, pure. */
+static inline size_t nami_aligned(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
 typedef struct nami_onednn {
     void *engine, *stream; /* dnnl_engine_t, dnnl_stream_t */
 } nami_onednn;

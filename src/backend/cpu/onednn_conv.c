@@ -31,11 +31,6 @@ typedef struct plan {
     dnnl_primitive_desc_t hint, pd; /* hint: the forward pass */
 } plan;
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 /* An image [batch,h,w,c], channels fastest; the library counts n, c, h, w. */
 static dnnl_status_t desc_image(desc *d, dnnl_data_type_t type, int64_t batch,
                                 int64_t h, int64_t w, int64_t c)
@@ -254,7 +249,7 @@ void nami_convolution_free(nami_convolution *c)
 
 size_t nami_convolution_scratch(const nami_convolution *c)
 {
-    return aligned(c->scratch) + (c->spec.pass == NAMI_CONV_BW ? c->packed : 0);
+    return nami_aligned(c->scratch) + (c->spec.pass == NAMI_CONV_BW ? c->packed : 0);
 }
 
 size_t nami_convolution_packed(const nami_convolution *c)
@@ -305,7 +300,7 @@ void nami_convolution_run(const nami_onednn *d, nami_convolution *c, const void 
     const int pass = (int)(c->spec.pass - NAMI_CONV_F);
     const bool gradient = c->spec.pass == NAMI_CONV_BW;
     const void *const data[HANDLES] = {
-        x, gradient ? (char *)scratch + aligned(c->scratch) : weights, bias, y,
+        x, gradient ? (char *)scratch + nami_aligned(c->scratch) : weights, bias, y,
         scratch};
     dnnl_exec_arg_t args[HANDLES];
     int count = 0;

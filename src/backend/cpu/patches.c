@@ -70,23 +70,18 @@ nami_status nami_cpu_patches_prepare(const nami_cpu *cpu, const nami_arg_conv *a
     return rest ? nami_product_new(&cpu->dnn, &last, &plan->other) : NAMI_OK;
 }
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 /* Of the products' own scratch, which comes first. */
 static size_t product_bytes(const nami_cpu_plan *plan)
 {
     const size_t whole = nami_product_scratch(plan->product),
                  last = plan->other ? nami_product_scratch(plan->other) : 0;
-    return aligned(whole > last ? whole : last);
+    return nami_aligned(whole > last ? whole : last);
 }
 
 /* Of a row of zeros, for taps outside of the image. */
 static size_t zero_bytes(const nami_arg_conv *a, nami_dtype type)
 {
-    return aligned((size_t)a->in * nami_dtype_size(type));
+    return nami_aligned((size_t)a->in * nami_dtype_size(type));
 }
 
 size_t nami_cpu_patches_scratch(const nami_cpu *cpu, const nami_arg_conv *a,
