@@ -56,36 +56,15 @@ nami_status nami_bert_check_tokens(void *context, int64_t from, int64_t count,
         d->tokens.vocabulary < d->vocabulary ? "the model's" : "its own");
 }
 
-/* Keep all of a small set. */
-static nami_status load_whole(nami_bert *d)
-{
-    int64_t count = d->elements * nami_bert_row_of(d);
-    if (d->whole || !nami_bert_is_small(d))
-        return NAMI_OK;
-    uint16_t *data = nami_alloc(NAMI_MEM_DATA, (size_t)count * sizeof *data);
-    nami_status status =
-        nami_store_read_alone(d->store, nami_bert_array_of(d), 0, count, data);
-    if (status == NAMI_OK)
-        d->whole = data;
-    else
-        nami_free(data);
-    return status;
-}
-
-/* `count` <= `room` numbers from `from` on; buffer `which` is used for a set that is not whole. */
+/* `count` numbers from `from` on, into buffer `which` of `room` numbers where a set is not whole. */
 static nami_status get(nami_bert *d, int64_t from, int64_t count, int64_t room,
                        int which, const uint16_t **out)
 {
-    NAMI_CHECK(count <= room);
-    NAMI_TRY(load_whole(d));
-    *out = d->whole ? d->whole + from : d->part[which];
-    if (d->whole)
-        return NAMI_OK;
-    if (!d->part[which])
-        d->part[which] = nami_alloc(NAMI_MEM_DATA, (size_t)room * sizeof **d->part);
-    *out = d->part[which];
-    return nami_store_read_alone(d->store, nami_bert_array_of(d), from, count,
-                                 d->part[which]);
+    const void *found = NULL;
+    nami_status status =
+        nami_flat_get(&d->flat, from, count, room, &d->part[which], &found);
+    *out = found;
+    return status;
 }
 
 /* The pair at `place` into input and target, both there. */

@@ -8,7 +8,7 @@
 #include "data/bert.h"
 #include "data/bert_pair.h"
 #include "data/bert_set.h"
-#include "data/data.h"
+#include "data/flat.h"
 
 struct nami_bert {
     nami_store *store;
@@ -19,8 +19,8 @@ struct nami_bert {
     int64_t stored_masked;   /* of ready samples: slots in the file */
     int64_t used;            /* of ready samples: slots that one uses at most */
     nami_offsets sentence, document;
-    uint16_t *whole;   /* all of a small set; NULL: not read yet, or too large */
-    uint16_t *part[2]; /* [T-3] of a set that is not whole; of ready samples one row */
+    nami_flat flat; /* tokens, or the rows of ready samples */
+    void *part[2];  /* [T-3] of a set that is not whole; of ready samples one row */
 };
 
 static inline bool nami_bert_is_text(const nami_bert *d)
@@ -32,16 +32,6 @@ static inline bool nami_bert_is_text(const nami_bert *d)
 static inline int64_t nami_bert_row_of(const nami_bert *d)
 {
     return nami_bert_is_text(d) ? 1 : nami_bert_row(d->tokens.time, d->stored_masked);
-}
-
-static inline bool nami_bert_is_small(const nami_bert *d)
-{
-    return d->elements <= NAMI_DATA_WHOLE / 2 / nami_bert_row_of(d);
-}
-
-static inline const char *nami_bert_array_of(const nami_bert *d)
-{
-    return nami_bert_is_text(d) ? "/tokens" : "/samples";
 }
 
 /* Tokens from `from` on, [count] of 16 bits, are below the bound. Local. Status: NAMI_EINPUT. */

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "data/bert_inner.h"
-#include "data/tokens.h"
+#include "data/data.h"
 #include "data/verify.h"
 
 /* --- attributes and shapes --- */
@@ -30,16 +30,14 @@ static nami_status check_array(nami_bert *d, const char *name, nami_store_type w
 
 static nami_status get_specials(nami_bert *d)
 {
-    static const char *const name[NAMI_WORDPIECE_SPECIALS] = {"pad", "unk", "cls",
-                                                              "sep", "mask"};
     for (int i = 0; i < NAMI_WORDPIECE_SPECIALS; i++) {
         int64_t number;
-        NAMI_TRY(nami_store_get_int(d->store, name[i], &number));
+        NAMI_TRY(nami_store_get_int(d->store, nami_bert_special[i], &number));
         if (number < 0 || number >= d->tokens.vocabulary)
             return nami_fail(NAMI_EINPUT,
                              "%s: its token %s is %lld, outside the vocabulary of "
                              "%lld",
-                             d->path, name[i], (long long)number,
+                             d->path, nami_bert_special[i], (long long)number,
                              (long long)d->tokens.vocabulary);
         d->tokens.special[i] = (uint16_t)number;
     }
@@ -191,10 +189,10 @@ static nami_status verify(nami_bert *d, nami_comm *c)
 {
     const nami_verify v = {.store = d->store,
                            .path = d->path,
-                           .array = nami_bert_array_of(d),
+                           .array = d->flat.array,
                            .what = nami_bert_is_text(d) ? "tokens" : "samples",
                            .checksum = d->sum,
-                           .count = d->elements * nami_bert_row_of(d),
+                           .count = d->flat.count,
                            .width = 2,
                            .check =
                                nami_bert_is_text(d) ? nami_bert_check_tokens : NULL,
@@ -204,13 +202,15 @@ static nami_status verify(nami_bert *d, nami_comm *c)
         NAMI_TRY(
             verify_offsets(d, c, &d->document, d->offset_sum[1], d->sentence.count));
     }
-    return nami_bert_is_small(d) ? nami_verify_array(&v, c) : NAMI_OK;
+    return nami_flat_is_small(&d->flat) ? nami_verify_array(&v, c) : NAMI_OK;
 }
 
 static nami_status open_set(nami_bert *d, nami_comm *c, const nami_bert_want *want)
 {
     NAMI_TRY(nami_store_open(c, d->path, &d->store));
     NAMI_TRY(nami_comm_settle(c, check_set(d, want)));
+    d->flat = (nami_flat){d->store, nami_bert_is_text(d) ? "/tokens" : "/samples",
+                          d->elements * nami_bert_row_of(d), 2, NULL};
     return verify(d, c);
 }
 
@@ -251,7 +251,7 @@ void nami_bert_close(nami_bert *d)
         nami_free(d->part[i]);
         nami_free(d->offset_sum[i]);
     }
-    nami_free(d->whole);
+    nami_free(d->flat.whole);
     nami_free(d->identity);
     nami_free(d->wordpiece);
     nami_free(d->sum);

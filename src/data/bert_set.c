@@ -2,6 +2,9 @@
 /* bert_set.c - what makes a row of ready samples sound. */
 #include "data/bert_set.h"
 
+const char *const nami_bert_special[NAMI_WORDPIECE_SPECIALS] = {"pad", "unk", "cls",
+                                                                "sep", "mask"};
+
 static nami_status refuse(const char *path, int64_t index, const char *what,
                           int64_t value, int64_t bound)
 {

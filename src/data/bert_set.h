@@ -10,9 +10,13 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "data/wordpiece.h"
 
 #define NAMI_BERT_TEXT_KIND "bert-text"
 #define NAMI_BERT_SAMPLES_KIND "bert-samples"
+
+/* Attributes of a set of text: the numbers of its special tokens, in the order of nami_wordpiece_special. */
+extern const char *const nami_bert_special[NAMI_WORDPIECE_SPECIALS];
 
 enum { NAMI_BERT_TIME = 65535 }; /* the largest T of ready samples */
 

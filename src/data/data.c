@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "data/bert_set.h"
+#include "data/flat.h"
 #include "data/tokens.h"
 #include "data/verify.h"
 
@@ -18,15 +19,10 @@ struct nami_data {
     int64_t vocabulary; /* as stored */
     int64_t limit;      /* every token handed out is below */
     int width;          /* bytes of a stored token */
-    void *whole;        /* [tokens] once read; NULL: not read yet, or too large */
+    nami_flat flat;     /* its tokens */
     void *window;       /* [time+1] of a set that is not whole */
     int file;           /* to announce windows; -1 for a small set */
 };
-
-static bool is_small(const nami_data *d)
-{
-    return d->tokens <= NAMI_DATA_WHOLE / d->width;
-}
 
 static nami_status outside(const nami_data *d, int64_t at, int token)
 {
@@ -68,6 +64,7 @@ static nami_status check_shape(nami_data *d)
             "%s: /tokens is not a list of 8-bit or 16-bit unsigned numbers", d->path);
     d->tokens = extent[0];
     d->width = type == NAMI_STORE_U8 ? 1 : 2;
+    d->flat = (nami_flat){d->store, "/tokens", d->tokens, d->width, NULL};
     return NAMI_OK;
 }
 
@@ -128,7 +125,7 @@ static nami_status open_set(nami_data *d, nami_comm *c, int64_t vocabulary)
     nami_status status = check_shape(d);
     NAMI_TRY(nami_comm_settle(c, status == NAMI_OK ? check_attributes(d, vocabulary)
                                                    : status));
-    if (is_small(d))
+    if (nami_flat_is_small(&d->flat))
         return verify(d, c);
     d->file = open(d->path, O_RDONLY | O_CLOEXEC);
     return NAMI_OK;
@@ -163,7 +160,7 @@ void nami_data_close(nami_data *d)
         (void)nami_store_close(d->store);
     if (d->file >= 0)
         close(d->file);
-    nami_free(d->whole);
+    nami_free(d->flat.whole);
     nami_free(d->window);
     nami_free(d->identity);
     nami_free(d->sum);
@@ -202,34 +199,13 @@ int64_t nami_data_window(const nami_data *d, uint64_t key, int64_t counter)
     return nami_window(d->tokens, d->time, key, counter);
 }
 
-/* Keep all tokens of a small set. */
-static nami_status load_whole(nami_data *d)
-{
-    if (d->whole || !is_small(d))
-        return NAMI_OK;
-    void *token = nami_alloc(NAMI_MEM_DATA, (size_t)(d->tokens * d->width));
-    nami_status status =
-        nami_store_read_alone(d->store, "/tokens", 0, d->tokens, token);
-    if (status == NAMI_OK)
-        d->whole = token;
-    else
-        nami_free(token);
-    return status;
-}
-
 /* Find tokens [from, from+time] as stored, in range; valid until the next call. */
 static nami_status find_window(nami_data *d, int64_t from, const void **token)
 {
     NAMI_CHECK(from >= 0 && from + d->time < d->tokens);
-    if (d->whole) {
-        *token = (const char *)d->whole + from * d->width;
-        return NAMI_OK;
-    }
-    if (!d->window)
-        d->window = nami_alloc(NAMI_MEM_DATA, (size_t)((d->time + 1) * d->width));
-    *token = d->window;
-    NAMI_TRY(nami_store_read_alone(d->store, "/tokens", from, d->time + 1, d->window));
-    return check_range(d, d->window, from, d->time + 1);
+    NAMI_TRY(
+        nami_flat_get(&d->flat, from, d->time + 1, d->time + 1, &d->window, token));
+    return d->flat.whole ? NAMI_OK : check_range(d, *token, from, d->time + 1);
 }
 
 /* count numbers of width 1 or 2 to int32. */
@@ -242,7 +218,6 @@ static void widen(const void *token, int width, int64_t count, int32_t *out)
 nami_status nami_data_read(nami_data *d, const int64_t *from, int64_t count,
                            int32_t *token, int32_t *target)
 {
-    NAMI_TRY(load_whole(d));
     for (int64_t i = 0; i < count; i++) {
         const void *window;
         NAMI_TRY(find_window(d, from[i], &window));

@@ -6,20 +6,8 @@
 
 #include "data/fold_tables.h"
 
-static bool within(const nami_fold_range *r, size_t count, uint32_t c)
-{
-    size_t low = 0, high = count;
-    while (low < high) { /* the first range that does not end in front of c */
-        size_t half = (low + high) / 2;
-        if (r[half].last < c)
-            low = half + 1;
-        else
-            high = half;
-    }
-    return low < count && r[low].first <= c;
-}
-
-#define WITHIN(name, c) within(nami_fold_##name, nami_fold_##name##_count, c)
+#define WITHIN(name, c)                                                                \
+    nami_unicode_within(nami_fold_##name, nami_fold_##name##_count, c)
 
 static nami_fold_class class_of_ascii(uint32_t c)
 {
@@ -47,10 +35,10 @@ nami_fold_class nami_fold_class_of(uint32_t c)
 
 bool nami_fold_is_ideograph(uint32_t c)
 {
-    static const nami_fold_range range[] = {
+    static const nami_unicode_range range[] = {
         {0x3400, 0x4dbf},   {0x4e00, 0x9fff},   {0xf900, 0xfaff},   {0x20000, 0x2a6df},
         {0x2a700, 0x2b73f}, {0x2b740, 0x2b81f}, {0x2b820, 0x2ceaf}, {0x2f800, 0x2fa1f}};
-    return within(range, sizeof range / sizeof *range, c);
+    return nami_unicode_within(range, sizeof range / sizeof *range, c);
 }
 
 /* Hangul by arithmetic, The Unicode Standard 14, 3.12. */

@@ -6,9 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct nami_fold_range {
-    uint32_t first, last;
-} nami_fold_range;
+#include "data/unicode.h"
 
 /* Every `stride`-th character of first..last becomes itself + add. */
 typedef struct nami_fold_run {
@@ -21,7 +19,7 @@ typedef struct nami_fold_pieces {
     uint32_t from, to[4];
 } nami_fold_pieces;
 
-extern const nami_fold_range nami_fold_spaces[], nami_fold_controls[],
+extern const nami_unicode_range nami_fold_spaces[], nami_fold_controls[],
     nami_fold_marks[], nami_fold_signs[];
 extern const size_t nami_fold_spaces_count, nami_fold_controls_count,
     nami_fold_marks_count, nami_fold_signs_count;

@@ -95,10 +95,8 @@ static nami_status set_numbers(nami_image_sink *s, const char *name,
 
 static nami_status set_sum(nami_image_sink *s, const char *name, uint32_t sum)
 {
-    char *text = nami_strf("crc32:%08x", (unsigned)sum);
-    nami_status status = nami_store_set_text(s->base.store, name, text);
-    nami_free(text);
-    return status;
+    char text[16];
+    return nami_store_set_text(s->base.store, name, nami_tokens_sum_text(text, sum));
 }
 
 static nami_status set_attributes(nami_image_sink *s, const char *names,

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/rng.h"
+#include "data/flat.h"
 #include "data/tokens.h"
 #include "data/verify.h"
 
@@ -17,14 +18,9 @@ struct nami_images {
     int64_t pixels;  /* bytes of one image */
     int label_width; /* bytes of a stored label */
     void *label;     /* [samples] */
-    uint8_t *whole;  /* [samples*pixels] once read; NULL: not read yet, or too large */
-    uint8_t *one;    /* [pixels] of a set that is not whole */
+    nami_flat flat;  /* all pixels, a byte each */
+    void *one;       /* [pixels] of a set that is not whole */
 };
-
-static bool is_small(const nami_images *d)
-{
-    return d->facts.samples <= NAMI_DATA_WHOLE / d->pixels;
-}
 
 /* /images as it must be. Pure function of the file: equal on all ranks. */
 static nami_status check_pixels(nami_images *d)
@@ -52,6 +48,7 @@ static nami_status check_pixels(nami_images *d)
     if (__builtin_mul_overflow(d->pixels, extent[0], &count))
         return nami_fail(NAMI_EINPUT, "%s: /images has more bytes than a file can hold",
                          d->path);
+    d->flat = (nami_flat){d->store, "/images", count, 1, NULL};
     return NAMI_OK;
 }
 
@@ -123,9 +120,8 @@ static nami_status check_attributes(nami_images *d)
 static nami_status compare_sum(const nami_images *d, const char *what, uint32_t sum,
                                const char *want)
 {
-    char text[32];
-    snprintf(text, sizeof text, "crc32:%08x", (unsigned)sum);
-    if (strcmp(text, want) != 0)
+    char text[16];
+    if (strcmp(nami_tokens_sum_text(text, sum), want) != 0)
         return nami_fail(NAMI_EINPUT,
                          "%s is damaged: its %s have checksum %s, expected %s", d->path,
                          what, text, want);
@@ -156,7 +152,7 @@ static nami_status verify(nami_images *d, nami_comm *c)
                            .array = "/images",
                            .what = "pixels",
                            .checksum = d->sum,
-                           .count = d->facts.samples * d->pixels,
+                           .count = d->flat.count,
                            .width = 1};
     return nami_verify_array(&v, c);
 }
@@ -169,7 +165,7 @@ static nami_status open_set(nami_images *d, nami_comm *c)
         status = check_labels(d);
     NAMI_TRY(nami_comm_settle(c, status == NAMI_OK ? check_attributes(d) : status));
     NAMI_TRY(nami_comm_settle(c, load_labels(d)));
-    return is_small(d) ? verify(d, c) : NAMI_OK;
+    return nami_flat_is_small(&d->flat) ? verify(d, c) : NAMI_OK;
 }
 
 nami_status nami_images_open(nami_comm *c, const char *path, nami_images **out)
@@ -190,7 +186,7 @@ void nami_images_close(nami_images *d)
     if (d->store)
         (void)nami_store_close(d->store);
     nami_free(d->one);
-    nami_free(d->whole);
+    nami_free(d->flat.whole);
     nami_free(d->label);
     nami_free(d->identity);
     nami_free(d->names);
@@ -222,34 +218,14 @@ int32_t nami_images_label(const nami_images *d, int64_t index)
                                : ((const uint16_t *)d->label)[index];
 }
 
-/* Keep all pixels of a small set. */
-static nami_status load_whole(nami_images *d)
-{
-    int64_t bytes = d->facts.samples * d->pixels;
-    if (d->whole || !is_small(d))
-        return NAMI_OK;
-    uint8_t *pixel = nami_alloc(NAMI_MEM_DATA, (size_t)bytes);
-    nami_status status = nami_store_read_alone(d->store, "/images", 0, bytes, pixel);
-    if (status == NAMI_OK)
-        d->whole = pixel;
-    else
-        nami_free(pixel);
-    return status;
-}
-
 nami_status nami_images_pixels(nami_images *d, int64_t index, const uint8_t **pixel)
 {
     NAMI_CHECK(index >= 0 && index < d->facts.samples);
-    NAMI_TRY(load_whole(d));
-    if (d->whole) {
-        *pixel = d->whole + index * d->pixels;
-        return NAMI_OK;
-    }
-    if (!d->one)
-        d->one = nami_alloc(NAMI_MEM_DATA, (size_t)d->pixels);
-    *pixel = d->one;
-    return nami_store_read_alone(d->store, "/images", index * d->pixels, d->pixels,
-                                 d->one);
+    const void *found = NULL;
+    nami_status status = nami_flat_get(&d->flat, index * d->pixels, d->pixels,
+                                       d->pixels, &d->one, &found);
+    *pixel = found;
+    return status;
 }
 
 int64_t nami_image_index(int64_t samples, uint64_t key, int64_t counter)

@@ -160,15 +160,12 @@ static nami_status copy_list(work *w, part *p, int which)
 
 static nami_status set_sum(nami_store *store, const char *name, uint32_t sum)
 {
-    char text[32];
-    snprintf(text, sizeof text, "crc32:%08x", (unsigned)sum);
-    return nami_store_set_text(store, name, text);
+    char text[16];
+    return nami_store_set_text(store, name, nami_tokens_sum_text(text, sum));
 }
 
 static nami_status set_attributes(const work *w, const part *p, const char *source)
 {
-    static const char *const special[NAMI_WORDPIECE_SPECIALS] = {"pad", "unk", "cls",
-                                                                 "sep", "mask"};
     nami_store *store = p->sink.store;
     NAMI_TRY(nami_store_set_text(store, "kind", NAMI_BERT_TEXT_KIND));
     NAMI_TRY(nami_store_set_int(store, "vocabulary", w->vocabulary));
@@ -177,7 +174,7 @@ static nami_status set_attributes(const work *w, const part *p, const char *sour
     NAMI_TRY(nami_store_set_int(store, "documents", p->list[DOCUMENTS].count - 1));
     for (int i = 0; i < NAMI_WORDPIECE_SPECIALS; i++)
         NAMI_TRY(nami_store_set_int(
-            store, special[i],
+            store, nami_bert_special[i],
             nami_wordpiece_special_of(w->words, (nami_wordpiece_special)i)));
     for (int i = 0; i < LISTS; i++)
         NAMI_TRY(set_sum(store, kinds[i].checksum, p->list[i].sum));

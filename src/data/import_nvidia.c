@@ -3,8 +3,6 @@
  *
  * NVIDIA/DeepLearningExamples PyTorch/LanguageModeling/BERT: create_pretraining_data.py, run_pretraining.py.
  */
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
@@ -283,8 +281,7 @@ static nami_status copy_input(work *w, int input)
 static nami_status set_attributes(const work *w, int part, const char *source)
 {
     nami_store *store = w->sink[part].store;
-    char sum[32];
-    snprintf(sum, sizeof sum, "crc32:%08x", (unsigned)w->sum[part]);
+    char sum[16];
     NAMI_TRY(nami_store_set_text(store, "kind", NAMI_BERT_SAMPLES_KIND));
     NAMI_TRY(
         nami_store_set_int(store, "samples", part == 0 ? w->cut : w->total - w->cut));
@@ -292,7 +289,8 @@ static nami_status set_attributes(const work *w, int part, const char *source)
     NAMI_TRY(nami_store_set_int(store, "slots", w->shape.slots));
     NAMI_TRY(nami_store_set_int(store, "masked", w->masked[part]));
     NAMI_TRY(nami_store_set_int(store, "vocabulary", w->shape.vocabulary));
-    NAMI_TRY(nami_store_set_text(store, "checksum", sum));
+    NAMI_TRY(nami_store_set_text(store, "checksum",
+                                 nami_tokens_sum_text(sum, w->sum[part])));
     NAMI_TRY(nami_store_set_text(store, "wordpiece", ""));
     return nami_store_set_text(store, "source", source);
 }

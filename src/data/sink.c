@@ -102,11 +102,11 @@ nami_status nami_sink_add(nami_sink *s, const void *token, int64_t count)
 nami_status nami_sink_finish(nami_sink *s, const char *kind, const char *source)
 {
     NAMI_CHECK(s->written == s->tokens);
-    char sum[32];
-    snprintf(sum, sizeof sum, "crc32:%08x", (unsigned)s->sum);
+    char sum[16];
     NAMI_TRY(nami_store_set_int(s->store, "vocabulary", s->vocabulary));
     NAMI_TRY(nami_store_set_int(s->store, "tokens", s->tokens));
-    NAMI_TRY(nami_store_set_text(s->store, "checksum", sum));
+    NAMI_TRY(
+        nami_store_set_text(s->store, "checksum", nami_tokens_sum_text(sum, s->sum)));
     NAMI_TRY(nami_store_set_text(s->store, "source", source));
     NAMI_TRY(nami_store_set_text(s->store, "kind", kind));
     char *summary =

@@ -2,6 +2,7 @@
 /* tokens.c - checksum, range check and text form of tokens. */
 #include "data/tokens.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -31,6 +32,12 @@ uint32_t nami_tokens_checksum(uint32_t sum, const void *token, int64_t count, in
         sum = (uint32_t)crc32_z(sum, bytes, n);
     }
     return sum;
+}
+
+const char *nami_tokens_sum_text(char buf[16], uint32_t sum)
+{
+    (void)snprintf(buf, 16, "crc32:%08x", (unsigned)sum);
+    return buf;
 }
 
 uint32_t nami_tokens_combine(uint32_t first, uint32_t second, int64_t bytes)

@@ -15,6 +15,9 @@ int nami_tokens_width(int64_t vocabulary);
 uint32_t nami_tokens_checksum(uint32_t sum, const void *token, int64_t count,
                               int width);
 
+/* A checksum as data sets write it, "crc32:9f1c02aa", into buf; returns buf. Local. */
+const char *nami_tokens_sum_text(char buf[16], uint32_t sum);
+
 /* Checksum of two parts in a row from those of the parts; `bytes` is the length of the second. Local. */
 uint32_t nami_tokens_combine(uint32_t first, uint32_t second, int64_t bytes);
 

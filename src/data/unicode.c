@@ -2,14 +2,8 @@
 /* unicode.c - classes of characters, by ranges of code points of Unicode 14.0.0 (general categories L and N; White_Space). */
 #include "data/unicode.h"
 
-#include <stddef.h>
-
-typedef struct range {
-    uint32_t first, last;
-} range;
-
 /* clang-format off */
-static const range letters[] = {
+static const nami_unicode_range letters[] = {
     {0x41, 0x5a}, {0x61, 0x7a}, {0xaa, 0xaa}, {0xb5, 0xb5}, {0xba, 0xba},
     {0xc0, 0xd6}, {0xd8, 0xf6}, {0xf8, 0x2c1}, {0x2c6, 0x2d1}, {0x2e0, 0x2e4},
     {0x2ec, 0x2ec}, {0x2ee, 0x2ee}, {0x370, 0x374}, {0x376, 0x377}, {0x37a, 0x37d},
@@ -165,7 +159,7 @@ static const range letters[] = {
     {0x1eeab, 0x1eebb}, {0x20000, 0x2a6df}, {0x2a700, 0x2b738}, {0x2b740, 0x2b81d},
     {0x2b820, 0x2cea1}, {0x2ceb0, 0x2ebe0}, {0x2f800, 0x2fa1d}, {0x30000, 0x3134a},
 };
-static const range numbers[] = {
+static const nami_unicode_range numbers[] = {
     {0x30, 0x39}, {0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}, {0x660, 0x669},
     {0x6f0, 0x6f9}, {0x7c0, 0x7c9}, {0x966, 0x96f}, {0x9e6, 0x9ef}, {0x9f4, 0x9f9},
     {0xa66, 0xa6f}, {0xae6, 0xaef}, {0xb66, 0xb6f}, {0xb72, 0xb77}, {0xbe6, 0xbf2},
@@ -201,31 +195,25 @@ static const range numbers[] = {
     {0x1fbf0, 0x1fbf9},
 };
 /* clang-format on */
-static const range spaces[] = {{0x9, 0xd},       {0x20, 0x20},     {0x85, 0x85},
-                               {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
-                               {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f},
-                               {0x3000, 0x3000}};
+static const nami_unicode_range spaces[] = {
+    {0x9, 0xd},       {0x20, 0x20},     {0x85, 0x85},     {0xa0, 0xa0},
+    {0x1680, 0x1680}, {0x2000, 0x200a}, {0x2028, 0x2029}, {0x202f, 0x202f},
+    {0x205f, 0x205f}, {0x3000, 0x3000}};
 
-static bool within(const range *r, size_t count, uint32_t c)
+bool nami_unicode_within(const nami_unicode_range *r, size_t count, uint32_t c)
 {
-    size_t low = 0;
-    while (
-        count >
-        0) { /* the first range that does not end in front of c is in [low, low + count] */
-        size_t half = count / 2;
-        if (r[low + half].last < c) {
-            low += half + 1;
-            count -= half + 1;
-        } else if (r[low + half].first <= c) {
-            return true;
-        } else {
-            count = half;
-        }
+    size_t low = 0, high = count;
+    while (low < high) { /* the first range that does not end in front of c */
+        size_t half = (low + high) / 2;
+        if (r[half].last < c)
+            low = half + 1;
+        else
+            high = half;
     }
-    return false;
+    return low < count && r[low].first <= c;
 }
 
-#define WITHIN(table, c) within(table, sizeof(table) / sizeof *(table), c)
+#define WITHIN(table, c) nami_unicode_within(table, sizeof(table) / sizeof *(table), c)
 
 nami_char nami_unicode_class(uint32_t c)
 {

@@ -4,6 +4,7 @@
 #define NAMI_DATA_UNICODE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef enum nami_char {
@@ -14,6 +15,13 @@ typedef enum nami_char {
 } nami_char;
 
 nami_char nami_unicode_class(uint32_t c); /* Local, pure. */
+
+typedef struct nami_unicode_range {
+    uint32_t first, last;
+} nami_unicode_range;
+
+/* Whether `c` lies in one of `count` ranges, which ascend. Local, pure. */
+bool nami_unicode_within(const nami_unicode_range *r, size_t count, uint32_t c);
 
 /* Decode the character at p, of which `bytes` >= 1 are there, and return its bytes; what is no UTF-8 is U+FFFD of one byte.
  * Local, pure. */

@@ -2,7 +2,6 @@
 /* verify.c - arrays of a data set against their checksums. */
 #include "data/verify.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -33,13 +32,12 @@ static nami_status sum_part(const nami_verify *v, int64_t from, int64_t count,
 static nami_status compare(const nami_verify *v, const uint32_t *sum, int size)
 {
     uint32_t all = 0;
-    char text[32];
+    char text[16];
     for (int r = 0; r < size; r++) {
         int64_t count = v->count * (r + 1) / size - v->count * r / size;
         all = nami_tokens_combine(all, sum[r], count * v->width);
     }
-    snprintf(text, sizeof text, "crc32:%08x", (unsigned)all);
-    if (strcmp(text, v->checksum) != 0)
+    if (strcmp(nami_tokens_sum_text(text, all), v->checksum) != 0)
         return nami_fail(NAMI_EINPUT,
                          "%s is damaged: its %s have checksum %s, expected %s", v->path,
                          v->what, text, v->checksum);

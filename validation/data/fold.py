@@ -81,7 +81,7 @@ def tables():
     print("/* fold_tables.c - tables of fold.c; made by validation/data/fold.py from Unicode 14.0.0. */")
     print('#include "data/fold_tables.h"\n\n/* clang-format off */', end="")
     for i, name in enumerate(("fold_spaces", "fold_controls", "fold_marks", "fold_signs")):
-        show(name, "nami_fold_range", ranges(lambda c: c >= 128 and kind(c) == i + 1))
+        show(name, "nami_unicode_range", ranges(lambda c: c >= 128 and kind(c) == i + 1))
     show("fold_runs", "nami_fold_run", runs([(c, t[0]) for c, t in changed if len(t) == 1 and t[0] != c]))
     show("fold_many", "nami_fold_pieces", [[c, t] for c, t in changed if len(t) > 1])
     assert all(t for c, t in changed)
