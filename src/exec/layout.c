@@ -171,9 +171,9 @@ static nami_status make_cuts(const nami_layout_request *r, const nami_model *m,
     if (stages > m->blocks)
         return nami_fail(
             NAMI_EPLAN,
-            "the schedule has %d stages, but the model has only %d blocks to "
-            "cut between (model.layers = %lld)",
-            stages, m->blocks, (long long)m->options.layers);
+            "the schedule has %d stages, but the model has only %d blocks: "
+            "take fewer positions, waves or chunks, or a deeper model",
+            stages, m->blocks);
     out->cut = nami_calloc(NAMI_MEM_OTHER, (size_t)stages + 1, sizeof *out->cut);
     if (r->cuts > 0)
         return given_cuts(r, m, stages, out->cut);

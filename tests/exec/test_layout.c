@@ -53,7 +53,7 @@ static void test_refusals(void **state)
     refuse(m, r, NAMI_EPLAN,
            "microbatches = 4 is not a multiple of train.partials = 8");
     r = request("gpipe", 19);
-    refuse(m, r, NAMI_EPLAN, "19 stages, but the model has only 18 blocks");
+    refuse(m, r, NAMI_EPLAN, "19 stages, but the model has only 18 blocks: take fewer");
     r = request("dapple", 2);
     const int wrong[2][2] = {{0, 18}, {1, 4}};
     r.cuts = 2;
