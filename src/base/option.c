@@ -8,6 +8,14 @@
 
 #include "base/memory.h"
 
+const nami_option *nami_option_find(const nami_option_table *table, const char *key)
+{
+    for (int i = 0; i < table->rows; i++)
+        if (strcmp(table->row[i].key, key) == 0)
+            return &table->row[i];
+    return NULL;
+}
+
 static void *field_of(const nami_option *row, void *object)
 {
     return (char *)object + row->offset;

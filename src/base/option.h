@@ -45,6 +45,9 @@ typedef struct nami_option_table {
     int rows;
 } nami_option_table;
 
+/* The row of `key`, NULL when the table has none. Local. */
+const nami_option *nami_option_find(const nami_option_table *table, const char *key);
+
 /* Fill the row's field of `object` with the parsed `value` (frees a text or list set before).
  *
  * Local. `where` names the place for the message ("deck.ini:12").

@@ -58,19 +58,11 @@ bool nami_option_untouched(const nami_option *row, const void *object)
     return untouched;
 }
 
-static const nami_option *row_of(const nami_option_table *table, const char *key)
-{
-    for (int i = 0; i < table->rows; i++)
-        if (strcmp(table->row[i].key, key) == 0)
-            return &table->row[i];
-    return NULL;
-}
-
 nami_status nami_option_check_reach(const nami_option_table *table, const void *object,
                                     const nami_option_reach *reach, int count)
 {
     for (int i = 0; i < count; i++) {
-        const nami_option *row = row_of(table, reach[i].key);
+        const nami_option *row = nami_option_find(table, reach[i].key);
         NAMI_CHECK(row);
         if (!reach[i].read && !nami_option_untouched(row, object))
             return nami_fail(NAMI_EINPUT,

@@ -156,14 +156,6 @@ static const struct reach {
     {"patch", false, false, NULL},
 };
 
-static const nami_option *row_of(const char *key)
-{
-    int i = 0;
-    while (strcmp(rows[i].key, key) != 0)
-        i++;
-    return &rows[i];
-}
-
 /* Whether `word` is one of `list`, words with blanks between them; NULL: none. */
 static bool is_among(const char *list, const char *word)
 {
@@ -216,7 +208,8 @@ nami_status nami_model_check_keys(const nami_model_options *o)
         if (r->families && !starts_with_one(name, r->families))
             read = false;
         read = read || is_among(family->reads, r->key);
-        if (!read && !nami_option_untouched(row_of(r->key), o))
+        if (!read && !nami_option_untouched(
+                         nami_option_find(&nami_model_option_table, r->key), o))
             return nami_fail(NAMI_EINPUT,
                              "model.%s is set, but family %s does not read it; remove "
                              "it",

@@ -89,20 +89,13 @@ static bool reads(const nami_pipeline_options *o, const char *key)
     return !nami_recipe_flushes(&r);
 }
 
-static const nami_option *row_of(const nami_option_table *table, const char *key)
-{
-    for (int i = 0; i < table->rows; i++)
-        if (strcmp(table->row[i].key, key) == 0)
-            return &table->row[i];
-    return NULL;
-}
-
 /* Whether section `i` sets the key: [pipeline] is 0. */
 static bool sets(const nami_settings *s, int i, const char *key)
 {
     if (i == 0)
-        return !nami_option_untouched(row_of(&nami_pipeline_table, key), &s->pipeline);
-    return !nami_option_untouched(row_of(&nami_switch_tables[i - 1], key),
+        return !nami_option_untouched(nami_option_find(&nami_pipeline_table, key),
+                                      &s->pipeline);
+    return !nami_option_untouched(nami_option_find(&nami_switch_tables[i - 1], key),
                                   &s->change[i - 1]);
 }
 

@@ -143,16 +143,6 @@ nami_status nami_switch_copy(const nami_pipeline_options *from,
     return NAMI_OK;
 }
 
-/* The row of the section with the key of a row of [pipeline]. */
-static const nami_option *row_of(const nami_option_table *t, const char *key)
-{
-    for (int i = 0; i < t->rows; i++)
-        if (!strcmp(t->row[i].key, key))
-            return &t->row[i];
-    NAMI_CHECK(!"every key of [pipeline] is one of [switch]");
-    return NULL;
-}
-
 nami_status nami_switch_apply(const nami_switch_options *o, int number,
                               const nami_pipeline_options *before,
                               nami_pipeline_options *out)
@@ -162,7 +152,8 @@ nami_status nami_switch_apply(const nami_switch_options *o, int number,
     NAMI_TRY(nami_option_defaults(&nami_pipeline_table, out));
     for (int i = 0; i < nami_pipeline_table.rows; i++) {
         const nami_option *key = &nami_pipeline_table.row[i];
-        const nami_option *row = row_of(t, key->key);
+        const nami_option *row = nami_option_find(t, key->key);
+        NAMI_CHECK(row);          /* every key of [pipeline] is one of [switch] */
         nami_option named = *key; /* so that a complaint names this section */
         named.section = row->section;
         if (*text_of(o, row) != '\0')
