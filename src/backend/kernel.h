@@ -343,6 +343,7 @@ typedef struct nami_arg_xent {
     double *best,
         *five; /* [B] over t: counted targets with the largest logit; among the five largest;
                   of equal logits the first is the larger. Both NULL: not wanted */
+    void *scratch; /* prepared.scratch bytes */
 } nami_arg_xent;
 
 typedef struct nami_arg_vector { /* ADD, SCALE, SQUARES */

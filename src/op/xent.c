@@ -21,7 +21,8 @@ static nami_arg_xent xent_args(const nami_node *n, const nami_bind *b)
                            .gradient = b->train,
                            .loss = b->loss,
                            .best = b->best,
-                           .five = b->five};
+                           .five = b->five,
+                           .scratch = b->scratch};
 }
 
 static nami_status xent_prepare(nami_node *n, const nami_bind *shapes)

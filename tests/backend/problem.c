@@ -309,7 +309,7 @@ static nami_outcome run_xent(nami_backend *b, const nami_problem *p)
         a.best = job_result(&j, "best", NAMI_F64, d[0], 0);
         a.five = job_result(&j, "five", NAMI_F64, d[0], 0);
     }
-    job_go(&j, NAMI_XENT_F, &a, NULL);
+    job_go(&j, NAMI_XENT_F, &a, &a.scratch);
     nami_backend_free(b, target);
     return job_done(&j);
 }

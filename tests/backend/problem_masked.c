@@ -85,7 +85,7 @@ nami_outcome nami_run_masked(nami_backend *b, const nami_problem *p)
     x.loss = job_result(&j, "loss", NAMI_F64, d[0], 0);
     x.best = job_result(&j, "best", NAMI_F64, d[0], 0);
     x.five = job_result(&j, "five", NAMI_F64, d[0], 0);
-    job_go(&j, NAMI_XENT_F, &x, NULL);
+    job_go(&j, NAMI_XENT_F, &x, &x.scratch);
     nami_backend_free(b, words);
     return job_done(&j);
 }

@@ -33,7 +33,9 @@ static void check(const char *backend, nami_dtype act, double tolerance)
                            .loss = loss};
         const nami_prepared *p;
         assert_ok(nami_backend_prepare(b, NAMI_XENT_F, &a, &p));
+        a.scratch = nami_backend_alloc(b, NAMI_MEM_TRANSIENT, p->scratch + 1);
         nami_backend_wait(b, nami_backend_launch(b, 0, p, &a));
+        nami_backend_free(b, a.scratch);
         mean[0] = (loss[0] + loss[1]) / counted;
         for (int i = COUNT - 1; i >= 0; i--) /* widen in place */
             numbers_set(NAMI_F64, logits, i, numbers_get(act, logits, i));
@@ -96,7 +98,9 @@ static void count_places(const char *backend, nami_dtype act)
                            .best = best,
                            .five = five};
         assert_ok(nami_backend_prepare(b, NAMI_XENT_F, &a, &p));
+        a.scratch = nami_backend_alloc(b, NAMI_MEM_TRANSIENT, p->scratch + 1);
         nami_backend_wait(b, nami_backend_launch(b, 0, p, &a));
+        nami_backend_free(b, a.scratch);
         assert_true(best[0] == 2 && five[0] == 3);
         assert_true(best[1] == 0 && five[1] == 1);
     }

@@ -145,28 +145,21 @@ static bool is_batch_norm(nami_kernel k)
     return k == NAMI_BATCH_NORM_F || k == NAMI_BATCH_NORM_BI || k == NAMI_BATCH_NORM_BW;
 }
 
-/* Room for the partial sums of a kernel that adds them in order, NULL when it has none. */
-static double *partials(nami_kernel k, const void *args, int threads)
-{
-    size_t count = 0;
-    if (k == NAMI_XENT_F)
-        count = nami_cpu_xent_partials(args, threads);
-    if (k == NAMI_SQUARES)
-        count = nami_cpu_squares_partials(args);
-    return count ? nami_calloc(NAMI_MEM_OTHER, count, sizeof(double)) : NULL;
-}
-
 static void own_prepare(const nami_backend *b, nami_kernel k, const void *args,
                         nami_prepared *out)
 {
     nami_cpu_plan *plan = out->data;
     plan->kernel = cpu_kernels[k];
-    plan->partial = partials(k, args, b->threads);
+    if (k == NAMI_SQUARES)
+        plan->partial = nami_calloc(NAMI_MEM_OTHER, nami_cpu_squares_partials(args) + 1,
+                                    sizeof *plan->partial);
     if (plan->kernel && plan->kernel->scratch)
         plan->scratch_each = (plan->kernel->scratch(args) + 63) / 64 * 64;
     out->scratch = plan->scratch_each * (size_t)b->threads;
     if (is_batch_norm(k))
         out->scratch = nami_cpu_batch_norm_scratch(args);
+    if (k == NAMI_XENT_F)
+        out->scratch = nami_cpu_xent_scratch(args, b->threads);
 }
 
 static nami_status cpu_prepare(nami_backend *b, nami_kernel k, const void *args,
@@ -211,7 +204,7 @@ static nami_event cpu_launch(nami_backend *b, int lane, const nami_prepared *p,
     } else if (is_batch_norm(p->kernel)) {
         nami_cpu_batch_norm_launch(b, p->kernel, args);
     } else if (p->kernel == NAMI_XENT_F) {
-        nami_cpu_xent_launch(b, plan, args);
+        nami_cpu_xent_launch(b, args);
     } else if (p->kernel == NAMI_SQUARES) {
         nami_cpu_squares_launch(b, plan, args);
     } else if (p->kernel == NAMI_WAIT) {

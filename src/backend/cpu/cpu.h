@@ -32,7 +32,7 @@ typedef struct nami_cpu_plan {
         *other; /* LINEAR_PACK: the product of LINEAR_BI; CONV_BW: see patches.c */
     nami_convolution *conv, *other_conv; /* the same for convolutions */
     size_t scratch_each; /* bytes of scratch for each thread, a multiple of 64 */
-    double *partial;     /* sums of blocks or rows, added in order; NULL for most */
+    double *partial;     /* SQUARES: sums of blocks, added in order */
 } nami_cpu_plan;
 
 enum { NAMI_CPU_PATCH_BYTES = 16 << 20 };
@@ -95,10 +95,9 @@ void nami_cpu_widened_f(const nami_backend *b, const nami_arg_linear *a);
 void nami_cpu_widened_bi(const nami_backend *b, const nami_arg_linear *a);
 void nami_cpu_widened_bw(const nami_backend *b, const nami_arg_linear *a);
 
-/* Kernels whose results are sums over blocks: XENT_F and SQUARES. Local. */
-size_t nami_cpu_xent_partials(const nami_arg_xent *a, int threads);
-void nami_cpu_xent_launch(nami_backend *b, const nami_cpu_plan *p,
-                          const nami_arg_xent *a);
+/* Kernels whose results are sums over rows, XENT_F, or blocks, SQUARES; bytes of scratch. Local. */
+size_t nami_cpu_xent_scratch(const nami_arg_xent *a, int threads);
+void nami_cpu_xent_launch(nami_backend *b, const nami_arg_xent *a);
 size_t nami_cpu_squares_partials(const nami_arg_vector *a);
 void nami_cpu_squares_launch(nami_backend *b, const nami_cpu_plan *p,
                              const nami_arg_vector *a);

@@ -261,9 +261,10 @@ static size_t row_doubles(const nami_arg_xent *a)
     return (size_t)(a->vocabulary + 31) / 16 * 8;
 }
 
-size_t nami_cpu_xent_partials(const nami_arg_xent *a, int threads)
+size_t nami_cpu_xent_scratch(const nami_arg_xent *a, int threads)
 {
-    return 2 * (size_t)(a->batch * a->time) + (size_t)threads * row_doubles(a);
+    return ((size_t)threads * row_doubles(a) + 2 * (size_t)(a->batch * a->time)) *
+           sizeof(double);
 }
 
 /* Counts of each sample from the places of its targets. */
@@ -279,17 +280,17 @@ static void xent_hits(const xent_job *j)
     }
 }
 
-void nami_cpu_xent_launch(nami_backend *b, const nami_cpu_plan *p,
-                          const nami_arg_xent *a)
+void nami_cpu_xent_launch(nami_backend *b, const nami_arg_xent *a)
 {
-    const int64_t rows = a->batch * a->time;
-    const xent_job job = {.a = a, .row = p->partial, .place = p->partial + rows};
-    nami_cpu_run(b, &xent_kernel, &job, p->partial + 2 * rows, row_doubles(a) * 8);
+    const size_t each = row_doubles(a);
+    double *row = (double *)a->scratch + (size_t)b->threads * each;
+    const xent_job job = {.a = a, .row = row, .place = row + a->batch * a->time};
+    nami_cpu_run(b, &xent_kernel, &job, a->scratch, each * sizeof(double));
     if (a->best)
         xent_hits(&job);
     for (int64_t s = 0; s < a->batch; s++) {
         a->loss[s] = 0;
         for (int64_t t = 0; t < a->time; t++)
-            a->loss[s] += p->partial[s * a->time + t];
+            a->loss[s] += row[s * a->time + t];
     }
 }

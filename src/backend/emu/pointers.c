@@ -56,9 +56,9 @@ static const shape gather = {sizeof(nami_arg_gather),
                              {AT(gather, row), AT(gather, x), AT(gather, y),
                               AT(gather, dy), AT(gather, add), AT(gather, dx)}};
 static const shape xent = {sizeof(nami_arg_xent),
-                           5,
+                           6,
                            {AT(xent, logits), AT(xent, target), AT(xent, loss),
-                            AT(xent, best), AT(xent, five)}};
+                            AT(xent, best), AT(xent, five), AT(xent, scratch)}};
 static const shape vector = {
     sizeof(nami_arg_vector), 3, {AT(vector, a), AT(vector, b), AT(vector, sum)}};
 static const shape update = {sizeof(nami_arg_update),
