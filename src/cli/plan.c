@@ -207,6 +207,15 @@ static nami_status seeks(const nami_plan_flags *f, nami_settings *s, bool *seek)
     return *seek ? nami_plan_check_keys(o) : NAMI_OK;
 }
 
+/* Whether the budget of every position is known, also when it does not fit. */
+static bool is_counted(const nami_job *job)
+{
+    for (int p = 0; job->budget && p < job->layout.recipe.positions; p++)
+        if (job->budget[p].total == 0)
+            return false;
+    return job->budget != NULL;
+}
+
 /* What the deck itself says, or with --advise would better say. */
 static nami_status show(const nami_plan_flags *flags, nami_settings *settings)
 {
@@ -217,8 +226,7 @@ static nami_status show(const nami_plan_flags *flags, nami_settings *settings)
     if (flags->advise)
         return nami_cli_advise(&flags->advice, settings, ranks);
     nami_status status = nami_job_plan(&job, NULL, settings, ranks, 0);
-    bool planned =
-        job.budget && job.budget[0].total > 0; /* also when it does not fit */
+    bool planned = is_counted(&job);
     while (planned) {
         print_plan(&job);
         planned = nami_job_advance(&job);

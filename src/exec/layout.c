@@ -132,6 +132,19 @@ static nami_status check_ascending(const nami_layout *l)
     return status;
 }
 
+/* The samples of a step lie in memory; their words can be counted in bytes. */
+static nami_status check_samples(const nami_layout *l, const nami_model *m)
+{
+    const nami_model_sample s = nami_model_sample_of(m, l->time);
+    const double words = (double)l->batch * ((double)s.words + (double)s.targets);
+    if (words <= 0x1p44)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "train.batch = %lld samples of %lld numbers and %lld targets are "
+                     "too many for any memory",
+                     (long long)l->batch, (long long)s.words, (long long)s.targets);
+}
+
 static nami_status check_slices(const nami_layout *l, const nami_model *m)
 {
     int slices = nami_layout_slices(l);
@@ -253,6 +266,7 @@ static nami_status make(const nami_layout_request *r, const nami_model *m,
     NAMI_TRY(make_evaluation(out));
     NAMI_TRY(check_intervals(out));
     NAMI_TRY(check_slices(out, m));
+    NAMI_TRY(check_samples(out, m));
     if (out->partials > out->replicas && out->train.place.copies == 1)
         NAMI_TRY(check_ascending(out));
     return make_cuts(r, m, out);

@@ -121,6 +121,18 @@ static size_t fullest(const nami_share *s)
     return most;
 }
 
+/* Refuse `slots` slots of `kept` bytes whose sum over stages could not be counted. */
+static nami_status check_slots(const nami_share *s, int slots, size_t kept)
+{
+    const double bytes = (double)s->activation + (double)slots * (double)kept;
+    if (bytes <= 0x1p60)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "position %d holds %.3g bytes of activations, too many for any "
+                     "memory",
+                     s->position, bytes);
+}
+
 /* Plan both graphs of a stage and place its slots and packed weights. */
 static nami_status stage_plan(nami_share *s, int local)
 {
@@ -142,6 +154,8 @@ static nami_status stage_plan(nami_share *s, int local)
     int slots = s->train->kept[local] > s->evaluate->kept[local]
                     ? s->train->kept[local]
                     : s->evaluate->kept[local];
+    NAMI_TRY(
+        check_slots(s, slots + s->train->held[local], slices * (t->kept + t->held)));
     t->kept_at = s->activation;
     t->held_at = t->kept_at + (size_t)slots * slices * t->kept;
     s->activation = t->held_at + (size_t)s->train->held[local] * t->held;

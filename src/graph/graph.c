@@ -52,6 +52,10 @@ static void *grow(void *array, int n, size_t size)
 
 int nami_graph_value(nami_graph *g, nami_dtype dtype, nami_shape shape)
 {
+    double bytes = (double)nami_dtype_size(dtype); /* extents may not multiply */
+    for (int i = 0; i < shape.rank; i++)
+        bytes *= (double)shape.dim[i];
+    g->bytes += bytes;
     g->value = grow(g->value, g->values, sizeof *g->value);
     g->value[g->values] =
         (nami_value){.type = {.dtype = dtype, .shape = shape}, .producer = -1};

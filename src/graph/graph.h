@@ -62,7 +62,9 @@ typedef struct nami_graph_sizes {
 
 /* Prepare all kernels and lay out all memory, once. `split`: BI and BW can run apart (B still can too). `recompute`: keep only block
  * inputs and run each block's forward again in front of its backward. `train` false: forward only.
- * Local. Status: NAMI_EENV when the backend lacks a kernel. */
+ * Local. Status: NAMI_EENV when the backend lacks a kernel; NAMI_EPLAN when the values of a micro-batch have more than
+ * NAMI_GRAPH_MOST bytes. */
+#define NAMI_GRAPH_MOST 0x1p44 /* no memory holds it, and sums of sizes stay exact */
 nami_status nami_graph_plan(nami_graph *g, bool train, bool split, bool recompute);
 const nami_graph_sizes *nami_graph_bytes(const nami_graph *g);
 

@@ -65,6 +65,19 @@ static nami_status check(const nami_graph *g)
     return NAMI_OK;
 }
 
+/* Refuse what sizes could not be computed of. */
+static nami_status check_bytes(const nami_graph *g)
+{
+    if (g->bytes <= NAMI_GRAPH_MOST)
+        return NAMI_OK;
+    return nami_fail(NAMI_EPLAN,
+                     "blocks %d to %d make %.3g bytes of a micro-batch of %lld samples "
+                     "of %lld tokens, too many for any memory; use smaller sizes in "
+                     "[model] or a smaller train.batch",
+                     g->node[0].block, g->block, g->bytes, (long long)g->batch,
+                     (long long)g->time);
+}
+
 /* The type of value or use `i`, absent when i < 0. */
 static nami_tensor value_type(const nami_graph *g, int i)
 {
@@ -284,6 +297,7 @@ nami_status nami_graph_plan(nami_graph *g, bool train, bool split, bool recomput
     for (int i = 0; i < g->nodes && !train; i++)
         if (g->node[i].op->mixes_slices)
             g->node[i].saved[1] = -1;
+    NAMI_TRY(check_bytes(g));
     NAMI_TRY(check(g));
     g->shape = nami_calloc(NAMI_MEM_OTHER, (size_t)g->nodes + 1, sizeof *g->shape);
     for (int i = 0; i < g->nodes; i++)

@@ -101,7 +101,8 @@ struct nami_graph {
     nami_node *node;   /* [nodes] in topological order */
     nami_bind *shape;  /* [nodes] binds with types and shapes, no data */
     int values, uses, nodes;
-    int block; /* of the nodes to come */
+    int block;    /* of the nodes to come */
+    double bytes; /* of all values */
     int input, output, targets, side;
     bool given; /* the input has no gradient */
     bool train, split, recompute;

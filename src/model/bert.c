@@ -14,6 +14,11 @@ static const double deviation = 0.02;
 static const char word_embeddings[] = "bert.embeddings.word_embeddings";
 static const char decoder[] = "cls.predictions.decoder";
 
+static int64_t mlp_width(const nami_model_options *o)
+{
+    return o->mlp_width > 0 ? o->mlp_width : 4 * o->width;
+}
+
 static nami_status check(const nami_model_options *o)
 {
     NAMI_TRY(nami_transformer_check(o));
@@ -26,12 +31,7 @@ static nami_status check(const nami_model_options *o)
         return nami_fail(NAMI_EINPUT,
                          "model.predictions = %lld is more than model.context = %lld",
                          (long long)o->predictions, (long long)o->context);
-    return NAMI_OK;
-}
-
-static int64_t mlp_width(const nami_model_options *o)
-{
-    return o->mlp_width > 0 ? o->mlp_width : 4 * o->width;
+    return nami_transformer_check_inner(mlp_width(o));
 }
 
 static void matrix(nami_model *m, int block, const char *name, int64_t out, int64_t in)

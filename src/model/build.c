@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* build.c - the pieces that blocks are made of: an operator with its values and parameters. */
-#include <string.h>
-
 #include "model/family.h"
 
 static const double norm_eps = 1e-5; /* PyTorch's LayerNorm */
@@ -9,12 +7,9 @@ static const double norm_eps = 1e-5; /* PyTorch's LayerNorm */
 int nami_build_use(const nami_block_build *b, const char *name, const char *suffix)
 {
     char *full = nami_strf("%s%s", name, suffix);
-    int u = -1;
-    for (int i = 0; i < b->model->params && u < 0; i++)
-        if (strcmp(b->model->param[i].name, full) == 0)
-            u = nami_graph_use(b->graph, i, b->model->param[i].shape);
+    const int i = nami_model_seek(b->model, full);
     nami_free(full);
-    return u;
+    return i < 0 ? -1 : nami_graph_use(b->graph, i, b->model->param[i].shape);
 }
 
 /* A value [B,T,width] in the activation type. */

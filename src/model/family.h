@@ -74,6 +74,7 @@ extern const nami_family nami_family_template; /* a pattern to copy */
 
 /* Of transformers whose blocks are embedding, half-layers, head, see transformer.c. */
 nami_status nami_transformer_check(const nami_model_options *o);
+nami_status nami_transformer_check_inner(int64_t inner); /* width of an MLP */
 int nami_transformer_blocks(const nami_model_options *o);
 void nami_transformer_block_name(const nami_model *m, int block, char buf[32]);
 
@@ -85,7 +86,13 @@ nami_status nami_model_of(const nami_family *family, const nami_model_options *o
 nami_param *nami_model_param(nami_model *m, int block, const char *name,
                              nami_shape shape, nami_init init, double deviation);
 
-/* Number of the parameter `name`; it must exist. Local. */
+/* End of the catalogue: from here on parameters are found by name. Local. Status: NAMI_EINPUT, too many. */
+nami_status nami_model_close(nami_model *m);
+
+/* Number of the parameter `name`, -1 when there is none. Local. */
+int nami_model_seek(const nami_model *m, const char *name);
+
+/* The same; it must exist. Local. */
 int nami_model_find(const nami_model *m, const char *name);
 
 /* Pieces of blocks; each returns the value it makes. `name` is the module's, "transformer.h.0.ln_1": its

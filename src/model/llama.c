@@ -42,13 +42,10 @@ static nami_status check(const nami_model_options *o)
                          "model.heads = %lld is not a multiple of model.kv_heads = "
                          "%lld",
                          (long long)o->heads, (long long)o->kv_heads);
-    if (inner_of(o) > INT64_C(1) << 22)
-        return nami_fail(NAMI_EINPUT, "model.mlp_width = %lld is above 4194304",
-                         (long long)o->mlp_width);
     if (!(o->rope_theta > 0))
         return nami_fail(NAMI_EINPUT, "model.rope_theta is %g; it must be above 0",
                          o->rope_theta);
-    return NAMI_OK;
+    return nami_transformer_check_inner(inner_of(o));
 }
 
 /* "model.layers.3.self_attn.qkv_proj" into buf; returns it. */

@@ -95,37 +95,6 @@ static const nami_option rows[] = {
 
 const nami_option_table nami_model_option_table = {rows, sizeof rows / sizeof rows[0]};
 
-nami_param *nami_model_param(nami_model *m, int block, const char *name,
-                             nami_shape shape, nami_init init, double deviation)
-{
-    m->param = nami_realloc(NAMI_MEM_OTHER, m->param,
-                            ((size_t)m->params + 1) * sizeof *m->param);
-    nami_param *p = &m->param[m->params++];
-    *p = (nami_param){.name = nami_strdup(name),
-                      .shape = shape,
-                      .init = init,
-                      .deviation = deviation,
-                      .decay = shape.rank > 1,
-                      .block = block,
-                      .uses = 1};
-    return p;
-}
-
-static int look_up(const nami_model *m, const char *name)
-{
-    for (int i = 0; i < m->params; i++)
-        if (strcmp(m->param[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-int nami_model_find(const nami_model *m, const char *name)
-{
-    int i = look_up(m, name);
-    NAMI_CHECK(i >= 0);
-    return i;
-}
-
 /* Keys that not every family reads. */
 static const struct reach {
     const char *key;
@@ -282,8 +251,12 @@ nami_status nami_model_of(const nami_family *family, const nami_model_options *o
     m->options.synthetic_forward = m->options.synthetic_input =
         m->options.synthetic_weight = m->options.chain =
             NULL; /* they belong to the caller */
-    *out = m;
-    return NAMI_OK;
+    nami_status status = nami_model_close(m);
+    if (status != NAMI_OK)
+        nami_model_free(m);
+    else
+        *out = m;
+    return status;
 }
 
 nami_status nami_model_new(const nami_model_options *o, double dropout,
@@ -304,17 +277,10 @@ void nami_model_free(nami_model *m)
     for (int i = 0; i < m->params; i++)
         nami_free(m->param[i].name);
     nami_free(m->param);
+    nami_free(m->named);
     nami_free(m->seconds);
     nami_net_free(m->net);
     nami_free(m);
-}
-
-int64_t nami_model_count(const nami_model *m)
-{
-    int64_t sum = 0;
-    for (int i = 0; i < m->params; i++)
-        sum += m->param[i].statistic ? 0 : nami_shape_count(&m->param[i].shape);
-    return sum;
 }
 
 const char *nami_model_block_name(const nami_model *m, int block, char buf[32])
@@ -443,16 +409,4 @@ double nami_model_block_flops(const nami_model *m, int block, int64_t time)
 {
     NAMI_CHECK(block >= 0 && block < m->blocks);
     return m->family->flops(m, block, time);
-}
-
-void nami_model_init(const nami_model *m, int i, uint64_t seed, int64_t from,
-                     int64_t count, float *out)
-{
-    const nami_param *p = &m->param[i];
-    uint64_t key = nami_mix(seed, nami_hash_name(p->name));
-    for (int64_t e = 0; e < count; e++)
-        out[e] = p->init == NAMI_INIT_ZERO ? 0.0F
-                 : p->init == NAMI_INIT_ONE
-                     ? 1.0F
-                     : (float)(p->deviation * nami_normal(key, (uint64_t)(from + e)));
 }

@@ -58,6 +58,9 @@ typedef struct nami_param {
     int uses;  /* 1, or 2 when tied */
 } nami_param;
 
+/* Parameters at most: what all ranks hold of them for any schedule can be counted in bytes. */
+#define NAMI_MODEL_MOST 0x1p44
+
 /* At the end of a step a statistic moves this far towards the mean over the step's micro-batches: PyTorch's
  * momentum of BatchNorm2d. */
 #define NAMI_MODEL_MOMENTUM 0.1
@@ -90,6 +93,7 @@ enum {
 }; /* of a model at most; each is a mean over its own targets */
 
 typedef struct nami_model nami_model;
+typedef struct nami_named nami_named;
 
 struct nami_model {
     nami_model_options options;
@@ -98,6 +102,7 @@ struct nami_model {
     int blocks;
     int params;
     nami_param *param;    /* [params] in model order */
+    nami_named *named;    /* [params] in order of their names */
     struct nami_net *net; /* layers of an image model; NULL for others */
     double *
         seconds; /* [3][blocks] of forward, backward input and weight; NULL: as long as it takes */

@@ -22,6 +22,14 @@ nami_status nami_transformer_check(const nami_model_options *o)
     return NAMI_OK;
 }
 
+nami_status nami_transformer_check_inner(int64_t inner)
+{
+    if (inner > INT64_C(1) << 22)
+        return nami_fail(NAMI_EINPUT, "model.mlp_width = %lld is above 4194304",
+                         (long long)inner);
+    return NAMI_OK;
+}
+
 int nami_transformer_blocks(const nami_model_options *o)
 {
     return 2 * (int)o->layers + 2;

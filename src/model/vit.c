@@ -36,18 +36,10 @@ static nami_status check_patch(const nami_model_options *o, const char *key,
 
 static nami_status check(const nami_model_options *o)
 {
-    if (o->layers < 1 || o->heads < 1 || o->width < 1 || o->width % o->heads != 0)
-        return nami_fail(NAMI_EINPUT,
-                         "model.width = %lld is not a multiple of model.heads = %lld",
-                         (long long)o->width, (long long)o->heads);
-    if (o->width > INT64_C(1) << 20)
-        return nami_fail(NAMI_EINPUT, "model.width = %lld is above 1048576",
-                         (long long)o->width);
+    NAMI_TRY(nami_transformer_check(o));
     NAMI_TRY(check_patch(o, "image_height", o->image_height));
     NAMI_TRY(check_patch(o, "image_width", o->image_width));
-    if (inner_of(o) > INT64_C(1) << 22)
-        return nami_fail(NAMI_EINPUT, "model.mlp_width = %lld is above 4194304",
-                         (long long)inner_of(o));
+    NAMI_TRY(nami_transformer_check_inner(inner_of(o)));
     const int64_t widest = inner_of(o) > 3 * o->width ? inner_of(o) : 3 * o->width;
     if (tokens_of(o) * widest > MOST)
         return nami_fail(NAMI_EINPUT,
