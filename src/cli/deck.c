@@ -29,9 +29,9 @@ static nami_status share_text(nami_comm *c, const char *path, nami_text *text)
     return NAMI_OK;
 }
 
-/* Bind `text` with the assignments word[1..words); word[0] names the place. */
+/* Bind `text` with the assignments word[1..words); word[0] names the place. `own`: a user wrote it. */
 static nami_status bind(const char *text, size_t length, char **word, int words,
-                        nami_settings *out)
+                        bool own, nami_settings *out)
 {
     nami_deck *deck = NULL;
     void *object[NAMI_SETTINGS_PARTS];
@@ -43,6 +43,10 @@ static nami_status bind(const char *text, size_t length, char **word, int words,
     if (status == NAMI_OK)
         status =
             nami_deck_bind(deck, nami_settings_tables, object, NAMI_SETTINGS_PARTS);
+    if (status == NAMI_OK && own && nami_deck_value(deck, "model", "bias"))
+        status = nami_model_check_bias(&out->model);
+    if (status == NAMI_OK)
+        nami_model_settle(&out->model);
     nami_deck_free(deck);
     return status;
 }
@@ -52,7 +56,7 @@ nami_status nami_cli_deck(nami_comm *c, char **word, int words, nami_settings *o
     nami_text text = {0};
     nami_status status = share_text(c, word[0], &text);
     if (status == NAMI_OK)
-        status = bind(nami_text_get(&text), text.length, word, words, out);
+        status = bind(nami_text_get(&text), text.length, word, words, true, out);
     nami_text_free(&text);
     if (c)
         NAMI_TRY(nami_agree(c, status));
@@ -66,7 +70,7 @@ nami_status nami_cli_deck_bare(char **word, int words, nami_settings *out)
     nami_text text = {0};
     nami_status status = share_text(NULL, word[0], &text);
     if (status == NAMI_OK)
-        status = bind(nami_text_get(&text), text.length, word, words, out);
+        status = bind(nami_text_get(&text), text.length, word, words, true, out);
     nami_text_free(&text);
     return status;
 }
@@ -74,7 +78,7 @@ nami_status nami_cli_deck_bare(char **word, int words, nami_settings *out)
 nami_status nami_cli_deck_text(const char *text, const char *where, nami_settings *out)
 {
     char *word = nami_strdup(where);
-    nami_status status = bind(text, strlen(text), &word, 1, out);
+    nami_status status = bind(text, strlen(text), &word, 1, false, out);
     nami_free(word);
     return status;
 }

@@ -32,6 +32,7 @@ typedef struct nami_family {
     const char
         *reads;  /* keys that it reads while others of its kind do not; NULL: none */
     bool masked; /* samples are sentences with masked tokens */
+    bool bare;   /* no linear layer and no norm has a bias: model.bias is no */
     bool causal; /* no token depends on a later one: sequences can be sliced */
     double norm_eps; /* of layer norms; 0: PyTorch's 1e-5 */
     /* Of image models that are lists of layers (net.h): write them down. check and blocks are NULL then. */

@@ -45,6 +45,9 @@ static nami_status check(const nami_model_options *o)
     if (!(o->rope_theta > 0))
         return nami_fail(NAMI_EINPUT, "model.rope_theta is %g; it must be above 0",
                          o->rope_theta);
+    if (!(o->norm_eps > 0))
+        return nami_fail(NAMI_EINPUT, "model.norm_eps is %g; it must be above 0",
+                         o->norm_eps);
     return nami_transformer_check_inner(inner_of(o));
 }
 
@@ -150,7 +153,7 @@ static double flops(const nami_model *m, int block, int64_t time)
 
 const nami_family nami_family_llama = {.name = "llama",
                                        .causal = true,
-                                       .unread = "bias",
+                                       .bare = true,
                                        .check = check,
                                        .blocks = nami_transformer_blocks,
                                        .parameters = parameters,

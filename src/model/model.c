@@ -31,7 +31,7 @@ static const nami_option rows[] = {
                 "llama two thirds of that, rounded up to a multiple of 256."),
     ROW(rope_theta, REAL, .fallback = "10000", .minimum = 1e-3, .maximum = 1e12,
         .help = "Family llama: base of the wavelengths of rotary positions."),
-    ROW(norm_eps, REAL, .fallback = "1e-5", .minimum = 0, .maximum = 1,
+    ROW(norm_eps, REAL, .fallback = "1e-5", .minimum = 1e-20, .maximum = 1,
         .help = "Family llama: added to the mean of squares in a norm."),
     ROW(context, INT, .fallback = "256", .minimum = 1, .maximum = MOST,
         .unit = "tokens",
@@ -185,6 +185,21 @@ nami_status nami_model_check_keys(const nami_model_options *o)
                              r->key, name);
     }
     return check_synthetic(o);
+}
+
+nami_status nami_model_check_bias(const nami_model_options *o)
+{
+    if (o->bias && nami_families[o->family]->bare)
+        return nami_fail(NAMI_EINPUT,
+                         "model.bias = yes, but family %s has no biases; remove it",
+                         nami_family_names[o->family]);
+    return NAMI_OK;
+}
+
+void nami_model_settle(nami_model_options *o)
+{
+    if (nami_families[o->family]->bare)
+        o->bias = false;
 }
 
 nami_status nami_model_check_dropout(const nami_model *m)

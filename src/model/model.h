@@ -143,6 +143,12 @@ nami_status nami_model_graph_logits(const nami_model *m, nami_backend *b,
 /* Refuse keys of a deck that its family does not read. Local. Status: NAMI_EINPUT naming the key. */
 nami_status nami_model_check_keys(const nami_model_options *o);
 
+/* Refuse biases that a deck asks for and its family does not have. Local. Status: NAMI_EINPUT. */
+nami_status nami_model_check_bias(const nami_model_options *o);
+
+/* Let keys that were not set say what the family is: no biases. Local. */
+void nami_model_settle(nami_model_options *o);
+
 /* Refuse dropout of a model where nothing drops. Local. Status: NAMI_EINPUT. */
 nami_status nami_model_check_dropout(const nami_model *m);
 

@@ -114,6 +114,8 @@ static nami_status read_then(const nami_ckpt_state *state, const char *path,
                 status = nami_option_set(row, object[t], value, path);
         }
     }
+    if (status == NAMI_OK)
+        nami_model_settle(&then->model);
     nami_deck_free(deck);
     return status;
 }

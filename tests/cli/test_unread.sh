@@ -64,6 +64,16 @@ foreign gpt model.classes gpt model.classes=4
 foreign synthetic model.heads synthetic model.heads=2
 foreign synthetic model.tied synthetic model.tied=no
 foreign synthetic model.bias synthetic model.bias=no
+foreign gpt model.bias bert model.family=bert model.bias=no
+expect 2 'model.bias = yes, but family llama has no biases; remove it' plan gpt.ini model.family=llama model.bias=yes
+expect 2 'model.bias = yes, but family llama has no biases; remove it' plan gpt.ini model.family=llama model.bias=on
+for bias in llama llama\ model.bias=no; do
+    # shellcheck disable=SC2086
+    expect 0 "2 positions" plan gpt.ini model.family=$bias
+done
+for eps in 0 -1e-5 nan inf 2; do
+    expect 2 'model.norm_eps' plan gpt.ini model.family=llama model.norm_eps=$eps
+done
 foreign gpt synthetic.forward gpt synthetic.forward=1ms
 foreign gpt synthetic.samples gpt synthetic.samples=1
 for deck in lenet synthetic; do

@@ -115,6 +115,9 @@ static void test_llama_refusals(void **state)
     o = llama(2, 24, 6, 3, 0);
     o.rope_theta = 0;
     assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "model.rope_theta is 0");
+    o.rope_theta = 1e4;
+    o.norm_eps = 0;
+    assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "model.norm_eps is 0");
 }
 
 /* Keys that do nothing for a family are refused. */
@@ -130,9 +133,12 @@ static void test_keys(void **state)
     o.norm_eps = 1e-6;
     o.rope_theta = 5e5;
     assert_ok(nami_model_check_keys(&o));
-    o.bias = false;
-    assert_fails(nami_model_check_keys(&o), NAMI_EINPUT,
-                 "model.bias is set, but family llama does not read it");
+    assert_fails(nami_model_check_bias(&o), NAMI_EINPUT,
+                 "model.bias = yes, but family llama has no biases");
+    nami_model_settle(&o);
+    assert_false(o.bias);
+    assert_ok(nami_model_check_bias(&o));
+    assert_ok(nami_model_check_keys(&o));
     static const char *const key[] = {"kv_heads", "mlp_width", "rope_theta",
                                       "norm_eps"};
     for (int i = 0; i < 4; i++) {
