@@ -220,6 +220,15 @@ static int build_cast(const nami_block_build *b, const nami_layer *l, int x)
     return b->act == NAMI_F32 ? x : build_pair(b, &nami_op_cast, l, x, -1);
 }
 
+/* A block of nothing but a dropout that never drops hands its input on; a stage needs an output of its own. */
+static int build_copy(const nami_block_build *b, int x)
+{
+    const int out = nami_graph_value_like(b->graph, x);
+    nami_node *n = nami_graph_node(b->graph, &nami_op_dropout);
+    n->in[0] = x;
+    return n->out = out;
+}
+
 int nami_net_build(const nami_block_build *b, int input)
 {
     const nami_net *n = b->model->net;
@@ -235,5 +244,7 @@ int nami_net_build(const nami_block_build *b, int input)
         value[i] = out; /* of blocks before: what comes in */
     }
     nami_free(value);
-    return b->block + 1 == n->blocks ? nami_build_loss(b, out) : out;
+    if (b->block + 1 == n->blocks)
+        return nami_build_loss(b, out);
+    return out == input ? build_copy(b, out) : out;
 }

@@ -255,6 +255,30 @@ static void test_bits(void **state)
     }
 }
 
+/* A block of dropout alone is a stage like any other, also where nothing is dropped. */
+static void test_handed_on(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 8; way++) {
+        const chain_options o = {.backend = "cpu",
+                                 .act = way & 1 ? NAMI_BF16 : NAMI_F32,
+                                 .batch = 3,
+                                 .micro = 2,
+                                 .split = way & 2,
+                                 .recompute = way & 4};
+        nami_model *with =
+            chain_model("dropout | conv 6 3 | dropout | dropout | flatten, linear 5 | "
+                        "dropout | linear classes");
+        chain whole, cut;
+        run(&whole, with, o, 1);
+        run(&cut, with, o, with->blocks);
+        chain_assert_equal(&whole, &cut);
+        chain_close(&whole);
+        chain_close(&cut);
+        nami_model_free(with);
+    }
+}
+
 /* Gradients of the cpu backend in f32 against those of the reference in double. */
 static void test_reference(void **state)
 {
@@ -291,7 +315,7 @@ int main(void)
         cmocka_unit_test(test_published), cmocka_unit_test(test_work),
         cmocka_unit_test(test_sample),    cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_chain),     cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_reference),
+        cmocka_unit_test(test_handed_on), cmocka_unit_test(test_reference),
     };
     return cmocka_run_group_tests_name("nets", tests, NULL, nami_test_balance);
 }
