@@ -379,11 +379,20 @@ void nami_query_cost(const nami_query *r, nami_prepared *out)
     out->bytes = kernel_bytes(r, n);
 }
 
+static bool equal(const nami_query *a, const nami_query *b)
+{
+    for (int i = 0; i < NAMI_QUERY_DIMS; i++)
+        if (a->dim[i] != b->dim[i])
+            return false;
+    return a->kernel == b->kernel && a->type == b->type && a->flags == b->flags &&
+           a->real == b->real;
+}
+
 nami_known *nami_known_find(nami_known **list, const nami_query *r, bool *fresh)
 {
     *fresh = false;
     for (nami_known *k = *list; k; k = k->next)
-        if (!memcmp(&k->query, r, sizeof *r))
+        if (equal(&k->query, r))
             return k;
     nami_known *k = nami_calloc(NAMI_MEM_OTHER, 1, sizeof *k);
     k->query = *r;

@@ -54,7 +54,7 @@ static void print_text(nami_text *text)
 
 static bool wants_help(int argc, char **argv)
 {
-    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return true;
     return false;

@@ -34,10 +34,10 @@ void nami_pictures_close(nami_pictures *p)
 
 static nami_status open_input(const work *w, int i, const char *spool)
 {
-    char *const *path = w->order->input;
+    char *const *path = w->order->input, *const *pair = path + (ptrdiff_t)2 * i;
     switch (w->order->format) {
     case NAMI_IMPORT_IDX:
-        return nami_idx_open(path[2 * i], path[2 * i + 1], spool, &w->input[i]);
+        return nami_idx_open(pair[0], pair[1], spool, &w->input[i]);
     case NAMI_IMPORT_CIFAR10:
         return nami_cifar_open(path[i], 1, spool, &w->input[i]);
     case NAMI_IMPORT_CIFAR100:

@@ -13,7 +13,11 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { HEADER = 34, BLOCK = 1 << 16 /* numbers read at a time */ };
+enum {
+    HEADER = 34,
+    BLOCK = 1 << 16, /* numbers read at a time */
+    BLOCK_BYTES = 8 * BLOCK
+};
 
 /* Types by their code: bytes of a token, 0: no whole numbers. */
 static const int widths[] = {0, 1, 1, 2, 4, 8, 0, 0, 2};
@@ -179,8 +183,8 @@ nami_status nami_megatron_open(const char *path, nami_source **bin, int *type,
     char *name = nami_strf("%.*s.idx", stem, path),
          *tokens = nami_strf("%.*s.bin", stem, path);
     nami_index x = {.name = name,
-                    .block = {nami_alloc(NAMI_MEM_DATA, 8 * BLOCK),
-                              nami_alloc(NAMI_MEM_DATA, 8 * BLOCK)}};
+                    .block = {nami_alloc(NAMI_MEM_DATA, BLOCK_BYTES),
+                              nami_alloc(NAMI_MEM_DATA, BLOCK_BYTES)}};
     nami_status status = check_index(&x);
     if (status == NAMI_OK)
         status = open_bin(&x, tokens, bin);

@@ -57,7 +57,7 @@ static nami_status read_header(nami_source *s, int dimensions, int64_t *extent)
                          (int)got, (int)bytes);
     int64_t all = 1;
     for (int i = 0; i < dimensions; i++) {
-        extent[i] = big32(p + 4 + 4 * i);
+        extent[i] = big32(p + 4 + (ptrdiff_t)4 * i);
         if (extent[i] == 0 || (i > 0 && extent[i] > NAMI_IMAGE_SIDE))
             return nami_fail(
                 NAMI_EINPUT, "%s: dimension %d is %lld, where 1 to %lld is expected",

@@ -191,7 +191,7 @@ static int32_t longest_piece(const word *x, int from, int *to)
 {
     char piece[WORD_BYTES];
     int mark = from > 2 ? 2 : 0;
-    memcpy(piece, "##", 2);
+    piece[0] = piece[1] = '#';
     memcpy(piece + mark, x->text + from, (size_t)(x->end - from));
     int bytes = x->end - from;
     bytes = bytes + mark > x->w->longest ? x->w->longest - mark : bytes;

@@ -70,7 +70,7 @@ static nami_status check_numbers(const nami_blueprint *p)
 {
     const nami_layout *l = p->layout;
     const int losses = nami_model_sample_of(p->model, l->time).losses;
-    const int64_t each = 3 * losses * l->batch + p->square[p->model->params] + losses;
+    const int64_t each = 3 * l->batch * losses + p->square[p->model->params] + losses;
     if (each <= INT32_MAX / l->window)
         return NAMI_OK;
     return nami_fail(NAMI_EPLAN,

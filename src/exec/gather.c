@@ -48,7 +48,7 @@ void nami_spans_open(nami_exec *e)
             at = add_spans(e, t->param[u], e->host_gradient + t->sum[u], at);
         }
         s->span[t->uses] = s->weights = at;
-        at += t->uses * nami_reducer_size(e->reducer);
+        at += (ptrdiff_t)t->uses * nami_reducer_size(e->reducer);
     }
 }
 

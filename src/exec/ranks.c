@@ -63,7 +63,7 @@ nami_layout_samples nami_layout_samples_of(const nami_layout *l, int position,
     int units = (int)(l->batch / l->micro / l->replicas), R;
     if (!by_sample(l))
         return (nami_layout_samples){.micro = l->micro,
-                                     .first = replica * units * l->micro,
+                                     .first = l->micro * units * replica,
                                      .stride = l->micro,
                                      .units = units};
     R = nami_layout_replicas(l, position);

@@ -69,15 +69,15 @@ static void note_last(const nami_recipe *recipe, nami_route *r)
 {
     enum { SLOTS = 256 };
     bool *ends = nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *ends);
-    bool *needed =
-        nami_calloc(NAMI_MEM_OTHER, ((size_t)r->stages + 1) * SLOTS, sizeof *needed);
+    bool(*needed)[SLOTS] =
+        nami_calloc(NAMI_MEM_OTHER, (size_t)r->stages + 1, sizeof *needed);
     for (int i = 0; i < r->stages; i++)
-        needed[i * SLOTS + nami_recipe_updates(recipe) % r->versions[i]] = true;
+        needed[i][nami_recipe_updates(recipe) % r->versions[i]] = true;
     for (int64_t i = r->count - 1; i >= 0; i--) {
         nami_task *t = &r->task[i];
         const nami_semantics *is = nami_semantics_of(t->action.kind);
         bool updates = t->action.kind == NAMI_UPDATE;
-        bool *need = needed + t->local * SLOTS;
+        bool *need = needed[t->local];
         int read = updates ? t->from : t->action.version;
         if (t->action.kind == NAMI_REDUCE || t->action.kind == NAMI_REDUCE_SCATTER)
             ends[t->local] = true;

@@ -135,7 +135,7 @@ nami_status nami_exec_judge(const nami_exec *e, const double *row,
     for (int r = 0; r < nami_exec_rows(e); r++)
         for (int64_t i = 0; i < batch; i++)
             sum[r] += row[r * batch + i];
-    for (int k = 0; k < NAMI_MODEL_LOSSES; k++)
+    for (int64_t k = 0; k < NAMI_MODEL_LOSSES; k++)
         out->part[k] = counted[k] > 0 ? sum[3 * k] / (double)counted[k] : 0;
     out->loss = out->part[0] + out->part[1];
     out->tokens = counted[0];

@@ -16,9 +16,11 @@ static double share_done(const nami_optim_options *o, int64_t step, int64_t step
 /* How often the factor of a stepped rate applies. */
 static double times_reached(const nami_optim_options *o, int64_t step)
 {
+    if (o->milestones.count == 0) {
+        const int64_t periods = (step - o->warmup) / o->rate_every;
+        return (double)periods;
+    }
     int reached = 0;
-    if (o->milestones.count == 0)
-        return (double)((step - o->warmup) / o->rate_every);
     while (reached < o->milestones.count && o->milestones.item[reached] <= step)
         reached++;
     return reached;

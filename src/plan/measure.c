@@ -228,7 +228,7 @@ static void time_block(bench *b, nami_chain_block *out)
     }
     out->forward = median(seconds, repeats);
     out->input = median(seconds + repeats, repeats);
-    out->weight = median(seconds + 2 * repeats, repeats);
+    out->weight = median(seconds + (ptrdiff_t)2 * repeats, repeats);
     nami_free(seconds);
 }
 
@@ -285,9 +285,10 @@ static void average(nami_comm *c, nami_chain *chain)
     double *all =
         nami_calloc(NAMI_MEM_OTHER, PASSES * (size_t)n * (size_t)ranks, sizeof *all);
     for (int i = 0; i < n; i++) {
-        own[PASSES * i] = chain->block[i].forward;
-        own[PASSES * i + 1] = chain->block[i].input;
-        own[PASSES * i + 2] = chain->block[i].weight;
+        double *pass = own + (ptrdiff_t)PASSES * i;
+        pass[0] = chain->block[i].forward;
+        pass[1] = chain->block[i].input;
+        pass[2] = chain->block[i].weight;
     }
     nami_comm_gather(c, own, PASSES * (size_t)n * sizeof *own, all);
     for (int i = 0; i < n; i++) {

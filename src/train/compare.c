@@ -108,10 +108,18 @@ static void compare_params(pair *p, int64_t step)
     nami_free(buffer);
 }
 
+static bool same_bits(double a, double b)
+{
+    uint64_t x, y;
+    memcpy(&x, &a, sizeof x);
+    memcpy(&y, &b, sizeof y);
+    return x == y;
+}
+
 static void compare_loss(nami_comparison *out, int64_t step, double one, double layout)
 {
     out->loss_difference = fmax(out->loss_difference, fabs(layout - one) / fabs(one));
-    if (out->loss_step || !memcmp(&one, &layout, sizeof one))
+    if (out->loss_step || same_bits(one, layout))
         return;
     out->loss_step = step;
     out->loss[0] = one;

@@ -135,8 +135,8 @@ nami_status nami_job_read_images(void *context, int64_t step, int64_t first,
     uint64_t key = nami_mix(job->key, nami_hash_name("view"));
     for (int64_t i = 0; i < count; i++) {
         nami_view view = job->view;
-        double epoch = (double)((from + i) / samples);
-        view.erase = fmin(1, o->cutout_probability + o->cutout_growth * epoch);
+        int64_t epoch = (from + i) / samples;
+        view.erase = fmin(1, o->cutout_probability + o->cutout_growth * (double)epoch);
         nami_chance chance = nami_view_chance(&view, key, from + i);
         NAMI_TRY(read_one(job, job->train_images,
                           nami_image_index(samples, job->key, from + i), &chance, i,

@@ -38,18 +38,18 @@ static const nami_cpu_kernel bias_rows = {
 NAMI_INLINE void column_sums(nami_dtype act, const nami_arg_linear *a, int64_t o)
 {
     nami_vf sum[4];
-    for (int v = 0; v < 4; v++)
+    for (int64_t v = 0; v < 4; v++)
         sum[v] = nami_vload(NAMI_F32, a->db, o + v * NAMI_VL);
     for (int64_t first = 0; first < a->n; first += ROWS) {
         nami_vf block[4] = {{0}};
         const int64_t end = first + ROWS < a->n ? first + ROWS : a->n;
         for (int64_t n = first; n < end; n++)
-            for (int v = 0; v < 4; v++)
+            for (int64_t v = 0; v < 4; v++)
                 block[v] += nami_vload(act, a->dy, n * a->out + o + v * NAMI_VL);
-        for (int v = 0; v < 4; v++)
+        for (int64_t v = 0; v < 4; v++)
             sum[v] += block[v];
     }
-    for (int v = 0; v < 4; v++)
+    for (int64_t v = 0; v < 4; v++)
         nami_vstore(NAMI_F32, a->db, o + v * NAMI_VL, sum[v]);
 }
 

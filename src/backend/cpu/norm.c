@@ -8,10 +8,11 @@
 /* Sum of a row, four vectors side by side. */
 NAMI_INLINE float row_sum(nami_dtype act, const void *x, int64_t at, int64_t width)
 {
+    enum { STEP = 4 * NAMI_VL };
     nami_vf s[4] = {{0}};
     int64_t c = 0;
-    for (; c + 4 * NAMI_VL <= width; c += 4 * NAMI_VL)
-        for (int v = 0; v < 4; v++)
+    for (; c + STEP <= width; c += STEP)
+        for (int64_t v = 0; v < 4; v++)
             s[v] += nami_vload(act, x, at + c + v * NAMI_VL);
     for (; c < width; c += NAMI_VL)
         s[0] += nami_vget(act, x, at + c, width - c);
@@ -22,10 +23,11 @@ NAMI_INLINE float row_sum(nami_dtype act, const void *x, int64_t at, int64_t wid
 NAMI_INLINE float row_spread(nami_dtype act, const void *x, int64_t at, int64_t width,
                              float mean)
 {
+    enum { STEP = 2 * NAMI_VL };
     nami_vf s[2] = {{0}};
     int64_t c = 0;
-    for (; c + 2 * NAMI_VL <= width; c += 2 * NAMI_VL)
-        for (int v = 0; v < 2; v++) {
+    for (; c + STEP <= width; c += STEP)
+        for (int64_t v = 0; v < 2; v++) {
             const nami_vf d = nami_vload(act, x, at + c + v * NAMI_VL) - mean;
             s[v] += d * d;
         }

@@ -114,14 +114,15 @@ static inline int64_t target_of(const nami_arg_xent *a, int64_t n)
 /* Largest logit of a row; NaN may be lost here, the sum finds it. */
 NAMI_INLINE float row_top(nami_dtype act, const void *x, int64_t at, int64_t width)
 {
+    enum { STEP = 4 * NAMI_VL };
     nami_vf t[4];
-    for (int v = 0; v < 4; v++)
+    for (int64_t v = 0; v < 4; v++)
         t[v] = nami_vset(-INFINITY);
     int64_t c = 0;
     const int64_t size = act == NAMI_F32 ? 4 : 2;
-    for (; c + 4 * NAMI_VL <= width; c += 4 * NAMI_VL) {
-        nami_vahead((const char *)x + (at + c) * size, 4 * NAMI_VL * size);
-        for (int v = 0; v < 4; v++)
+    for (; c + STEP <= width; c += STEP) {
+        nami_vahead((const char *)x + (at + c) * size, STEP * size);
+        for (int64_t v = 0; v < 4; v++)
             t[v] = nami_vmax(nami_vload(act, x, at + c + v * NAMI_VL), t[v]);
     }
     float top = nami_vtop(nami_vmax(nami_vmax(t[0], t[1]), nami_vmax(t[2], t[3])));
@@ -134,10 +135,11 @@ NAMI_INLINE float row_top(nami_dtype act, const void *x, int64_t at, int64_t wid
 NAMI_INLINE float row_exp_sum(nami_dtype act, const void *x, int64_t at, int64_t width,
                               float top, float *e)
 {
+    enum { STEP = 2 * NAMI_VL };
     nami_vf s[2] = {{0}};
     int64_t c = 0;
-    for (; c + 2 * NAMI_VL <= width; c += 2 * NAMI_VL)
-        for (int v = 0; v < 2; v++) {
+    for (; c + STEP <= width; c += STEP)
+        for (int64_t v = 0; v < 2; v++) {
             const nami_vf y = nami_vexp(nami_vload(act, x, at + c + v * NAMI_VL) - top);
             s[v] += y;
             nami_vstore(NAMI_F32, e, c + v * NAMI_VL, y);

@@ -50,7 +50,8 @@ typedef struct squares_job {
 enum {
     PAIRS = NAMI_VL / 2, /* doubles in a vector */
     CHAINS = 8,          /* vectors of sums side by side: fixed, so that the order is */
-    STEP = CHAINS * PAIRS /* elements */
+    STEP = CHAINS * PAIRS, /* elements */
+    AHEAD = 4 * STEP       /* bytes */
 };
 
 typedef float part __attribute__((vector_size(4 * PAIRS)));
@@ -62,9 +63,9 @@ static double block_squares(const float *x, int64_t n)
     double rest = 0;
     int64_t i = 0;
     for (; i + STEP <= n; i += STEP) {
-        nami_vahead(x + i, STEP * 4);
+        nami_vahead(x + i, AHEAD);
 #pragma GCC unroll 8
-        for (int c = 0; c < CHAINS; c++) {
+        for (int64_t c = 0; c < CHAINS; c++) {
             part f;
             memcpy(&f, x + i + c * PAIRS, sizeof f);
             const sums d = __builtin_convertvector(f, sums);
