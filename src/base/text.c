@@ -137,6 +137,11 @@ char *nami_strdup(const char *s)
     return memcpy(nami_alloc(NAMI_MEM_OTHER, bytes), s, bytes);
 }
 
+const char *nami_plural(int64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 const char *nami_human_bytes(double bytes, char buf[32])
 {
     static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};

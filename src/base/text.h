@@ -47,6 +47,9 @@ bool nami_parse_real(const char *s, double *out);
 /* "90", "1:30", "1:30:00" (H:MM:SS), "90s", "15m", "2h", "5ms", "20us" to seconds. Local. */
 bool nami_parse_duration(const char *s, double *seconds);
 
+/* "s" behind a noun of which there are `n`, "" behind one of one. Local, pure. */
+const char *nami_plural(int64_t n);
+
 /* Bytes for people, "1.5 GiB", into buf[32]; returns buf. Local. */
 const char *nami_human_bytes(double bytes, char buf[32]);
 

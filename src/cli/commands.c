@@ -69,7 +69,7 @@ static nami_status check_words(const nami_command *command, int words)
         return nami_fail(
             NAMI_EINPUT,
             "nami %s takes at most %d argument%s, not %d (see nami %s --help)",
-            command->name, command->most, command->most == 1 ? "" : "s", words,
+            command->name, command->most, nami_plural(command->most), words,
             command->name);
     return NAMI_OK;
 }

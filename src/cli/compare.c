@@ -12,8 +12,8 @@ typedef struct nami_compare_flags {
 static void print_comparison(const nami_comparison *r)
 {
     if (!r->loss_step && !r->param_step) {
-        nami_print("equal: %lld steps, every loss and every parameter bit for bit\n",
-                   (long long)r->steps);
+        nami_print("equal: %lld step%s, every loss and every parameter bit for bit\n",
+                   (long long)r->steps, nami_plural(r->steps));
         return;
     }
     if (r->loss_step)

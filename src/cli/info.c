@@ -75,9 +75,10 @@ static void print_places(const nami_comm_place *place, int ranks)
 {
     nami_print("ranks      %d\n", ranks);
     for (int r = 0; r < ranks; r++)
-        nami_print("rank %-5d node %s (%d ranks, %d cores), cores %s, threads %d\n", r,
-                   place[r].host, place[r].node_ranks, place[r].node_cores,
-                   place[r].cores, place[r].threads);
+        nami_print("rank %-5d node %s (%d rank%s, %d core%s), cores %s, threads %d\n",
+                   r, place[r].host, place[r].node_ranks,
+                   nami_plural(place[r].node_ranks), place[r].node_cores,
+                   nami_plural(place[r].node_cores), place[r].cores, place[r].threads);
 }
 
 static void print_warnings(const nami_comm_place *place, int ranks)

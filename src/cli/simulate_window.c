@@ -59,9 +59,9 @@ void nami_simulate_window(const nami_schedule *s, const nami_prediction *p,
                           nami_text *out)
 {
     nami_text_add(
-        out, "weights      %s: %d updates of %d micro-batches between two drains\n",
+        out, "weights      %s: %d updates of %d micro-batch%s between two drains\n",
         nami_weights_name(s->recipe.weights), nami_recipe_updates(&s->recipe),
-        nami_recipe_group(&s->recipe));
+        nami_recipe_group(&s->recipe), nami_recipe_group(&s->recipe) == 1 ? "" : "es");
     if (p->steady > 0.0)
         nami_text_add(out,
                       "fill         %.10g\nsteady       %.10g, bubble %.4f %%\n"

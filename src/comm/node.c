@@ -150,7 +150,7 @@ static void warn_node(const nami_comm_place *place, int size, int first, nami_te
                       "take turns: use fewer ranks or "
                       "threads, or bind ranks to different cores\n",
                       place[first].host, place[first].node_ranks, threads,
-                      place[first].node_cores, place[first].node_cores == 1 ? "" : "s");
+                      place[first].node_cores, nami_plural(place[first].node_cores));
 }
 
 void nami_comm_place_warnings(const nami_comm_place *place, int size, nami_text *out)
@@ -162,6 +162,6 @@ void nami_comm_place_warnings(const nami_comm_place *place, int size, nami_text 
             nami_text_add(out,
                           "%s: rank %d has %d threads but is bound to %d core%s (%s)\n",
                           place[r].host, r, place[r].threads, place[r].core_count,
-                          place[r].core_count == 1 ? "" : "s", place[r].cores);
+                          nami_plural(place[r].core_count), place[r].cores);
     }
 }

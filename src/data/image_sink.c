@@ -124,7 +124,7 @@ nami_status nami_image_sink_finish(nami_image_sink *s, const char *names,
     char *summary = nami_strf(
         "%lld images of %lld x %lld, %lld channel%s, %lld classes, crc32 %08x",
         (long long)f->samples, (long long)f->height, (long long)f->width,
-        (long long)f->channels, f->channels == 1 ? "" : "s", (long long)f->classes,
+        (long long)f->channels, nami_plural(f->channels), (long long)f->classes,
         (unsigned)s->sum);
     nami_status status = nami_sink_end(&s->base, summary);
     nami_free(summary);

@@ -231,7 +231,7 @@ static nami_status choose_cut(work *w)
     if (least < 2)
         return nami_fail(NAMI_EINPUT,
                          "%lld token%s are too few%s: a data set needs at least 2",
-                         (long long)w->total, w->total == 1 ? "" : "s",
+                         (long long)w->total, nami_plural(w->total),
                          w->parts == 2 ? " for this split" : "");
     return NAMI_OK;
 }

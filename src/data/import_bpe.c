@@ -124,10 +124,10 @@ static nami_status write_parts(work *w)
 {
     for (int part = 0; part < w->parts; part++)
         if (w->tokens[part] < 2)
-            return nami_fail(
-                NAMI_EINPUT, "%lld token%s are too few%s: a data set needs at least 2",
-                (long long)w->tokens[part], w->tokens[part] == 1 ? "" : "s",
-                w->parts == 2 ? " for this split" : "");
+            return nami_fail(NAMI_EINPUT,
+                             "%lld token%s are too few%s: a data set needs at least 2",
+                             (long long)w->tokens[part], nami_plural(w->tokens[part]),
+                             w->parts == 2 ? " for this split" : "");
     NAMI_TRY(nami_spool_rewind(w->spool));
     for (int part = 0; part < w->parts; part++)
         NAMI_TRY(write_part(w, part));

@@ -122,7 +122,7 @@ static nami_status open_sinks(work *w)
     if (w->cut < 1 || (w->parts == 2 && w->cut == all))
         return nami_fail(NAMI_EINPUT,
                          "%lld image%s are too few for this split: each part needs one",
-                         (long long)all, all == 1 ? "" : "s");
+                         (long long)all, nami_plural(all));
     for (int part = 0; part < w->parts; part++) {
         char *path = nami_import_path(w->order, part);
         nami_image_facts facts = w->facts;

@@ -37,8 +37,8 @@ static nami_status check_magic(const char *name, const unsigned char *p, int dim
             NAMI_EINPUT,
             "%s is an IDX file of %d dimension%s, where %d %s expected for "
             "%s; the order is IMAGES LABELS ... OUT",
-            name, p[3], p[3] == 1 ? "" : "s", dimensions,
-            dimensions == 1 ? "is" : "are", what);
+            name, p[3], nami_plural(p[3]), dimensions, dimensions == 1 ? "is" : "are",
+            what);
     return NAMI_OK;
 }
 

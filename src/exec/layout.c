@@ -83,8 +83,9 @@ static nami_status check_ranks(const nami_layout_request *r, const nami_place *p
     if (r->recipe.stage_replicas.count == 0 && r->ranks != 0 &&
         r->ranks != positions * r->replicas)
         return nami_fail(NAMI_EPLAN,
-                         "%d positions x %d replicas need %d ranks, but there are %d",
-                         positions, r->replicas, positions * r->replicas, r->ranks);
+                         "%d position%s x %d replica%s need %d ranks, but there are %d",
+                         positions, nami_plural(positions), r->replicas,
+                         nami_plural(r->replicas), positions * r->replicas, r->ranks);
     return NAMI_OK;
 }
 
@@ -162,8 +163,8 @@ static nami_status given_cuts(const nami_layout_request *r, const nami_model *m,
 {
     if (r->cuts != stages)
         return nami_fail(NAMI_EINPUT,
-                         "pipeline.cuts names %d stages, but the schedule has %d",
-                         r->cuts, stages);
+                         "pipeline.cuts names %d stage%s, but the schedule has %d",
+                         r->cuts, nami_plural(r->cuts), stages);
     for (int s = 0; s < stages; s++) {
         if (r->cut[s] >= m->blocks ||
             (s == 0 ? r->cut[s] != 0 : r->cut[s] <= cut[s - 1]))
@@ -344,12 +345,17 @@ bool nami_layout_exact(const nami_layout *l, char buf[256])
     }
     for (int r = 0; r < D; r++)
         exact = exact && nami_tree_is_node(A, r * (A / D), (r + 1) * (A / D));
-    if (exact)
+    if (D == 1)
+        snprintf(buf, 256,
+                 "one replica adds %d partial gradient sum%s: results are bit-equal on "
+                 "any number of positions",
+                 A, nami_plural(A));
+    else if (exact)
         snprintf(
             buf, 256,
-            "%d replicas add %d partial gradient sums in the tree that one replica "
+            "%d replicas add %d partial gradient sum%s in the tree that one replica "
             "would: results are bit-equal",
-            D, A);
+            D, A, nami_plural(A));
     else
         snprintf(
             buf, 256,

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "base/memory.h"
+
 static const char *const placements[] = {"preset", "linear",        "looping",
                                          "wave",   "bidirectional", NULL};
 static const char *const weights[] = {"preset", "flush",   "stash",   "vertical", "2bw",
@@ -243,12 +245,20 @@ static nami_status derive_positions(const nami_pipeline_options *o, int ranks,
             ranks, (long long)d, ranks, (long long)d, ranks / (long long)d,
             ranks % (long long)d);
     *positions = o->positions > 0 ? o->positions : ranks / d;
-    if (*positions * d != ranks)
-        return nami_fail(
-            NAMI_EPLAN,
-            "%lld positions x %lld replicas need %lld ranks, but there are %d",
-            (long long)*positions, (long long)d, (long long)*positions * d, ranks);
-    return NAMI_OK;
+    if (*positions * d == ranks)
+        return NAMI_OK;
+    char *more = ranks % *positions == 0
+                     ? nami_strf(" (pipeline.replicas = %lld takes them all)",
+                                 ranks / (long long)*positions)
+                     : nami_strdup("");
+    nami_status status = nami_fail(
+        NAMI_EPLAN,
+        "%lld position%s x %lld replica%s need %lld rank%s, but there %s %d%s",
+        (long long)*positions, nami_plural(*positions), (long long)d, nami_plural(d),
+        (long long)*positions * d, nami_plural(*positions * d),
+        ranks == 1 ? "is" : "are", ranks, more);
+    nami_free(more);
+    return status;
 }
 
 /* Units: micro-batches of an update and of the lists. */

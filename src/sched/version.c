@@ -167,12 +167,13 @@ void nami_versions_explain(const nami_versions *v, nami_action a, int number,
 {
     const nami_recipe *r = &v->s->recipe;
     int made = v->newest[a.stage];
-    nami_text_add(out,
-                  "weights = %s: it is of update %d (%d units an update) and must read "
-                  "version %d of stage %d, but only %d update%s before it",
-                  nami_weights_name(r->weights), a.unit / nami_recipe_group(r),
-                  nami_recipe_group(r), number, a.stage, made,
-                  made == 1 ? " stands" : "s stand");
+    nami_text_add(
+        out,
+        "weights = %s: it is of update %d (%d unit%s an update) and must read "
+        "version %d of stage %d, but only %d update%s before it",
+        nami_weights_name(r->weights), a.unit / nami_recipe_group(r),
+        nami_recipe_group(r), nami_plural(nami_recipe_group(r)), number, a.stage, made,
+        made == 1 ? " stands" : "s stand");
 }
 
 static nami_status refuse(const nami_versions *v, int position, int64_t index,

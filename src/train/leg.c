@@ -21,9 +21,9 @@ void nami_leg_replicas(const nami_layout *l, nami_text *out)
 void nami_leg_shape(const nami_layout *l, nami_text *out)
 {
     int positions = l->train.place.positions;
-    nami_text_add(out, "%d position%s ", positions, positions > 1 ? "s" : "");
+    nami_text_add(out, "%d position%s ", positions, nami_plural(positions));
     if (l->recipe.split == NAMI_SPLIT_MICROBATCH) {
-        nami_text_add(out, "x %d replica%s", l->replicas, l->replicas > 1 ? "s" : "");
+        nami_text_add(out, "x %d replica%s", l->replicas, nami_plural(l->replicas));
         return;
     }
     nami_text_add(out, "of ");

@@ -39,10 +39,12 @@ static void describe_layout(const nami_run *run)
     nami_leg_shape(l, &shape);
     nami_log(
         NAMI_INFO,
-        "schedule %s: %s, %d stages, %lld micro-batches of %lld samples, %s a rank "
+        "schedule %s: %s, %d stage%s, %lld micro-batch%s of %lld sample%s, %s a rank "
         "at most",
         nami_job_pipeline(&run->job)->schedule, nami_text_get(&shape),
-        nami_layout_stages(l), (long long)(l->batch / l->micro), (long long)l->micro,
+        nami_layout_stages(l), nami_plural(nami_layout_stages(l)),
+        (long long)(l->batch / l->micro), l->batch == l->micro ? "" : "es",
+        (long long)l->micro, nami_plural(l->micro),
         nami_human_bytes((double)most, bytes));
     nami_text_free(&shape);
     (void)nami_layout_exact(l, exact);

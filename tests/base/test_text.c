@@ -147,6 +147,9 @@ static void test_human(void **state)
 {
     (void)state;
     char buf[32];
+    assert_string_equal(nami_plural(0), "s");
+    assert_string_equal(nami_plural(1), "");
+    assert_string_equal(nami_plural(2), "s");
     assert_string_equal(nami_human_bytes(0, buf), "0 B");
     assert_string_equal(nami_human_bytes(1536, buf), "1.5 KiB");
     assert_string_equal(nami_human_bytes(1.5 * 1024 * 1024 * 1024, buf), "1.5 GiB");

@@ -62,7 +62,7 @@ static void test_refusals(void **state)
     r.cut = wrong[1];
     refuse(m, r, NAMI_EINPUT, "stage 0 cannot begin with block 1");
     r.cuts = 1;
-    refuse(m, r, NAMI_EINPUT, "names 1 stages, but the schedule has 2");
+    refuse(m, r, NAMI_EINPUT, "names 1 stage, but the schedule has 2");
     nami_model_free(m);
 }
 

@@ -133,7 +133,11 @@ static void test_refusals(void **state)
     refuse("replicas=3", 4, NAMI_EPLAN, "4 = 3 x 1 + 1");
     refuse("positions=3 replicas=2", 4, NAMI_EPLAN,
            "3 positions x 2 replicas need 6 ranks, but there are 4");
-    refuse("positions=2", 4, NAMI_EPLAN, "need 2 ranks");
+    refuse(
+        "positions=2", 4, NAMI_EPLAN,
+        "2 positions x 1 replica need 2 ranks, but there are 4 (pipeline.replicas = 2 "
+        "takes them all)");
+    refuse("positions=2", 1, NAMI_EPLAN, "need 2 ranks, but there is 1");
     refuse("microbatches=7 replicas=2", 4, NAMI_EPLAN, "7 = 2 x 3 + 1");
     refuse("microbatches=2 replicas=4", 4, NAMI_EPLAN, "2 = 4 x 0 + 2");
     refuse("split=sample placement=bidirectional order=gems", 2, NAMI_EPLAN,

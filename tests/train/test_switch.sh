@@ -120,7 +120,7 @@ refuse() {
     want "$code" $? "$what" "$sentence"
     [ ! -f refused/log.jsonl ] || ! grep -q '"event":"step"' refused/log.jsonl || { echo "FAIL $what: steps were made"; failed=1; }
 }
-refuse 4 "too many positions" '\[switch\]: 3 positions x 1 replicas need 3 ranks, but there are 2' switch.at=5 switch.positions=3
+refuse 4 "too many positions" '\[switch\]: 3 positions x 1 replica need 3 ranks, but there are 2' switch.at=5 switch.positions=3
 refuse 4 "a switch that does not fit" 'needs .* while the layout changes .* but may use 1.5 MiB' \
     switch.at=5 switch.schedule=hanayo pipeline.schedule=gpipe run.memory=0.001465
 refuse 4 "a layout that does not fit" '\[switch\]: position 0 .* needs .* but a rank may use' \
