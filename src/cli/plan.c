@@ -72,18 +72,20 @@ static void print_blocks(const nami_layout *l, int position, nami_text *out)
     }
 }
 
+/* Purposes of memory that the table shows. */
+static const nami_tag column[] = {
+    NAMI_MEM_PARAMETER,  NAMI_MEM_PACKED,    NAMI_MEM_GRADIENT, NAMI_MEM_OPTIMIZER,
+    NAMI_MEM_ACTIVATION, NAMI_MEM_TRANSIENT, NAMI_MEM_MESSAGE,  NAMI_MEM_DATA};
+
 static void print_position(const nami_job *job, int p)
 {
-    static const nami_tag column[] = {
-        NAMI_MEM_PARAMETER,  NAMI_MEM_PACKED,    NAMI_MEM_GRADIENT, NAMI_MEM_OPTIMIZER,
-        NAMI_MEM_ACTIVATION, NAMI_MEM_TRANSIENT, NAMI_MEM_MESSAGE,  NAMI_MEM_DATA};
     const nami_budget *b = &job->budget[p];
     nami_text blocks = {0};
     print_blocks(&job->layout, p, &blocks);
     nami_print("%4d %-18s %12lld %9.3f %6d", p, nami_text_get(&blocks),
                (long long)b->parameters, b->flops * 1e-9, b->slots);
     for (size_t i = 0; i < sizeof column / sizeof *column; i++)
-        nami_print(" %9.2f", (double)b->bytes[column[i]] / 1048576.0);
+        nami_print(" %10.2f", (double)b->bytes[column[i]] / 1048576.0);
     nami_print(" %10.2f\n", (double)b->total / 1048576.0);
     nami_text_free(&blocks);
 }
@@ -114,13 +116,16 @@ static void print_plan(const nami_job *job)
                nami_model_block_name(job->model, blocks - 1, last));
     nami_leg_shape(l, &shape);
     (void)nami_layout_exact(l, exact);
-    nami_print("schedule  %s: %s = %d ranks, %d stages, %lld micro-batches of %lld ",
-               l->recipe.name, nami_text_get(&shape), job->ranks, nami_layout_stages(l),
-               (long long)(l->batch / l->micro), (long long)l->micro);
+    nami_print("schedule  %s: %s = %d rank%s, %d stage%s, %lld micro-batch%s of %lld ",
+               l->recipe.name, nami_text_get(&shape), job->ranks,
+               nami_plural(job->ranks), nami_layout_stages(l),
+               nami_plural(nami_layout_stages(l)), (long long)(l->batch / l->micro),
+               l->batch == l->micro ? "" : "es", (long long)l->micro);
     if (nami_model_takes_images(&job->model->options))
-        nami_print("image%s", l->micro > 1 ? "s" : "");
+        nami_print("image%s", nami_plural(l->micro));
     else
-        nami_print("samples of %lld tokens", (long long)l->time);
+        nami_print("sample%s of %lld tokens", nami_plural(l->micro),
+                   (long long)l->time);
     nami_print(", %s%s%s\n", nami_dtype_name(l->act),
                l->recompute ? ", recomputing" : "",
                l->recipe.zero ? ", states in slices" : "");
@@ -132,8 +137,8 @@ static void print_plan(const nami_job *job)
     nami_print("exact     %s\n\n", exact);
     nami_print("%4s %-18s %12s %9s %6s", "pos.", "blocks", "parameters", "GFLOP",
                "slots");
-    for (int t = NAMI_MEM_PARAMETER; t < NAMI_MEM_TAGS; t++)
-        nami_print(" %9.9s", nami_memory_name((nami_tag)t));
+    for (size_t i = 0; i < sizeof column / sizeof *column; i++)
+        nami_print(" %10s", nami_memory_name(column[i]));
     nami_print(" %10s\n", "total MiB");
     for (int p = 0; p < l->recipe.positions; p++)
         print_position(job, p);

@@ -108,6 +108,27 @@ static void add_paper(const nami_schedule *s, const nami_cost *c, nami_text *out
                   100.0 * (2.0 * p - 2.0) / (3.0 * p * w + p - 1.0));
 }
 
+/* Bytes stand there where messages have a size. */
+static void add_positions(int positions, const nami_prediction *p, nami_text *out)
+{
+    bool bytes = false;
+    for (int i = 0; i < positions; i++)
+        bytes = bytes || p->sent[i] > 0.0;
+    nami_text_add(out,
+                  "\nposition       busy       idle   idle %%  activations [M_a]  "
+                  "weights [model/P]%s\n",
+                  bytes ? " bytes sent   received" : "");
+    for (int i = 0; i < positions; i++) {
+        nami_text_add(out, "%8d %10.6g %10.6g %8.2f %18.6g %18.6g", i, p->busy[i],
+                      p->idle[i],
+                      p->makespan > 0.0 ? 100.0 * p->idle[i] / p->makespan : 0.0,
+                      p->peak[i], p->weights[i]);
+        if (bytes)
+            nami_text_add(out, " %10.5g %10.5g", p->sent[i], p->received[i]);
+        nami_text_add(out, "\n");
+    }
+}
+
 void nami_simulate_table(const nami_schedule *s, const nami_cost *c,
                          const nami_prediction *p, nami_text *out)
 {
@@ -125,11 +146,5 @@ void nami_simulate_table(const nami_schedule *s, const nami_cost *c,
         nami_simulate_window(s, p, out);
     add_paper(s, c, out);
     add_advice(&s->recipe, out);
-    nami_text_add(out, "\nposition       busy       idle   idle %%  activations [M_a]  "
-                       "weights [model/P]       sent   received\n");
-    for (int i = 0; i < s->place.positions; i++)
-        nami_text_add(out, "%8d %10.6g %10.6g %8.2f %18.6g %18.6g %10.5g %10.5g\n", i,
-                      p->busy[i], p->idle[i],
-                      p->makespan > 0.0 ? 100.0 * p->idle[i] / p->makespan : 0.0,
-                      p->peak[i], p->weights[i], p->sent[i], p->received[i]);
+    add_positions(s->place.positions, p, out);
 }
