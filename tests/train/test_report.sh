@@ -27,6 +27,8 @@ done
 for phase in forward 'backward input' 'backward weight' recompute wait reduce update 'input and output'; do
     has run/report.json "\"$phase\":\{\"minimum\":$number,\"average\":$number,\"maximum\":$number\}"
 done
+! grep -q '^ *,' run/report.json || { echo "FAIL a line of report.json begins with a comma"; failed=1; }
+[ "$(grep -c '^  "' run/report.json)" -ge 38 ] || { echo "FAIL not a line for each key of report.json"; failed=1; }
 measured=$(sed -n 's/.*"peak_bytes_measured":\(\[[^]]*\]\).*/\1/p' run/report.json)
 predicted=$(sed -n 's/.*"peak_bytes_predicted":\(\[[^]]*\]\).*/\1/p' run/report.json)
 [ -n "$measured" ] && [ "$measured" = "$predicted" ] || { echo "FAIL bytes $measured, predicted $predicted"; failed=1; }
