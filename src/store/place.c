@@ -85,23 +85,25 @@ static nami_status find_offsets(nami_store *s, int64_t *offset, hsize_t *bytes)
  * depend on it. A file system that cannot reserve finds it at the write. */
 static nami_status reserve(const nami_store *s, hsize_t bytes)
 {
-    struct rlimit limit;
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
     char text[32], most[32];
     hsize_t slack = 65536; /* for attributes and names that are still to come */
     int fd = open(s->path, O_RDWR | O_CLOEXEC), error = 0;
     if (fd < 0)
         return nami_store_system(s, "cannot be opened again", errno);
+    getrlimit(RLIMIT_FSIZE, &limit); /* a failure leaves no limit */
     if (fallocate(fd, 0, 0, (off_t)bytes) != 0 && errno != EOPNOTSUPP &&
         errno != ENOSYS)
         error = errno;
     if (!error && fallocate(fd, FALLOC_FL_KEEP_SIZE, (off_t)bytes, (off_t)slack) != 0 &&
         errno != EOPNOTSUPP && errno != ENOSYS)
         error = errno;
-    if (!error && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
-        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes + slack)
+    const bool limited =
+        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes + slack;
+    if (!error && limited)
         error = EFBIG;
     close(fd);
-    if (error == EFBIG)
+    if (error == EFBIG && limited)
         return nami_fail(
             NAMI_EENV,
             "%s needs %s, above the limit of this process for file sizes, %s: %s",

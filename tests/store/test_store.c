@@ -384,7 +384,7 @@ static void test_limit(void **state)
     nami_status status = nami_store_write(s, "/x", rank, 1, &(double){1});
     assert_int_equal(status, NAMI_OK);
     assert_fails(nami_store_close(s), NAMI_EENV,
-                 "above the limit of this process for file sizes");
+                 "above the limit of this process for file sizes, 97.7 KiB");
     limit_file_size(RLIM_INFINITY);
 }
 
