@@ -214,6 +214,18 @@ static int build_layer(const nami_block_build *b, const nami_layer *l, int x, in
     }
 }
 
+/* Whether layer i makes what leaves its block: nothing is behind it, or only dropout that drops nothing. */
+static bool ends_block(const nami_model *m, int i)
+{
+    const nami_net *n = m->net;
+    const int block = n->layer[i].block;
+    int next = i + 1;
+    while (next < n->layers && n->layer[next].block == block &&
+           n->layer[next].kind == NAMI_LAYER_DROPOUT && m->dropout == 0)
+        next++;
+    return next == n->layers || n->layer[next].block != block;
+}
+
 /* Images of the data set in the type of activations. */
 static int build_cast(const nami_block_build *b, const nami_layer *l, int x)
 {
@@ -236,11 +248,11 @@ int nami_net_build(const nami_block_build *b, int input)
     int out = input;
     for (int i = 0; i < n->layers; i++) {
         const nami_layer *l = &n->layer[i];
-        const bool ends = i + 1 == n->layers || n->layer[i + 1].block != l->block;
         if (l->block == b->block)
             out = i == 0 ? build_cast(b, l, input)
                          : build_layer(b, l, value[l->in[0]],
-                                       l->in[1] < 0 ? -1 : value[l->in[1]], ends);
+                                       l->in[1] < 0 ? -1 : value[l->in[1]],
+                                       ends_block(b->model, i));
         value[i] = out; /* of blocks before: what comes in */
     }
     nami_free(value);
