@@ -58,6 +58,8 @@ typedef enum nami_kernel {
     NAMI_BATCH_NORM_F, /* y = (x - mean) / sqrt(var + eps) w + b by channel, then ReLU if asked for */
     NAMI_BATCH_NORM_BI,
     NAMI_BATCH_NORM_BW,
+    NAMI_BATCH_NORM_F_OWN, /* what these rows add to the sums of F, see nami_arg_batch_norm */
+    NAMI_BATCH_NORM_BI_OWN,
     NAMI_POOL_F, /* maximum or mean of windows */
     NAMI_POOL_BI,
     NAMI_UNARY_F, /* ReLU and its relatives */
@@ -159,6 +161,11 @@ typedef struct nami_arg_batch_norm {
     void *dw, *db;  /* [C] wide, added to */
     void *dmean,
         *dvar; /* [C] wide; BW adds mean and var n/(n-1), as PyTorch's running ones have it */
+    /* Where statistics are of `all` rows, these and others elsewhere: F_OWN leaves the sums of x and x^2 over these
+     * rows, BI_OWN those of dy (in front of the ReLU) and dy (x - mean); F and BI read the sums over all rows. mean,
+     * var and dvar are of all rows then, dw and db of these. */
+    double *sums;  /* [2][C]; NULL: F and BI make them, of these rows */
+    int64_t all;   /* 0: n */
     void *scratch; /* prepared.scratch bytes */
 } nami_arg_batch_norm;
 

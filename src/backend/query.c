@@ -183,6 +183,8 @@ static nami_query query_body(nami_kernel k, const void *args)
     case NAMI_BATCH_NORM_F:
     case NAMI_BATCH_NORM_BI:
     case NAMI_BATCH_NORM_BW:
+    case NAMI_BATCH_NORM_F_OWN:
+    case NAMI_BATCH_NORM_BI_OWN:
         return batch_norm_query(args);
     case NAMI_POOL_F:
     case NAMI_POOL_BI:
@@ -287,6 +289,8 @@ static double kernel_flops(const nami_query *r, double n)
     case NAMI_EMBED_BW:
     case NAMI_GATHER_F:
     case NAMI_GATHER_BI:
+    case NAMI_BATCH_NORM_F_OWN: /* counted with F and BI */
+    case NAMI_BATCH_NORM_BI_OWN:
         return 0;
     default: /* counted as one operation an element */
         return n;
@@ -317,8 +321,11 @@ static double kernel_bytes(const nami_query *r, double n)
     case NAMI_POOL_F:
     case NAMI_POOL_BI:
         return (double)d[0] * (double)d[1] * (double)(d[2] * d[3] + d[4] * d[5]) * size;
+    case NAMI_BATCH_NORM_F_OWN:
+        return n * size;
     case NAMI_BATCH_NORM_F:
     case NAMI_BATCH_NORM_BW:
+    case NAMI_BATCH_NORM_BI_OWN:
     case NAMI_UNARY_F:
         return 2 * n * size;
     case NAMI_BATCH_NORM_BI:

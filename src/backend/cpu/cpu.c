@@ -142,7 +142,9 @@ static bool is_conv(nami_kernel k)
 
 static bool is_batch_norm(nami_kernel k)
 {
-    return k == NAMI_BATCH_NORM_F || k == NAMI_BATCH_NORM_BI || k == NAMI_BATCH_NORM_BW;
+    return k == NAMI_BATCH_NORM_F || k == NAMI_BATCH_NORM_BI ||
+           k == NAMI_BATCH_NORM_BW || k == NAMI_BATCH_NORM_F_OWN ||
+           k == NAMI_BATCH_NORM_BI_OWN;
 }
 
 static void own_prepare(const nami_backend *b, nami_kernel k, const void *args,

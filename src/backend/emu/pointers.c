@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST = 15 };
+enum { MOST = 16 };
 
 /* One argument struct: its size and where its addresses are. */
 typedef struct shape {
@@ -83,12 +83,12 @@ static const shape conv = {sizeof(nami_arg_conv),
                             AT(conv, dw), AT(conv, db), AT(conv, scratch)}};
 static const shape batch_norm = {
     sizeof(nami_arg_batch_norm),
-    15,
+    16,
     {AT(batch_norm, x), AT(batch_norm, w), AT(batch_norm, b),
      AT(batch_norm, running_mean), AT(batch_norm, running_var), AT(batch_norm, y),
      AT(batch_norm, mean), AT(batch_norm, var), AT(batch_norm, dy), AT(batch_norm, dx),
      AT(batch_norm, dw), AT(batch_norm, db), AT(batch_norm, dmean),
-     AT(batch_norm, dvar), AT(batch_norm, scratch)}};
+     AT(batch_norm, dvar), AT(batch_norm, sums), AT(batch_norm, scratch)}};
 static const shape pool = {
     sizeof(nami_arg_pool), 4, {AT(pool, x), AT(pool, y), AT(pool, dy), AT(pool, dx)}};
 static const shape unary = {sizeof(nami_arg_unary),
@@ -149,6 +149,8 @@ static const shape *const shapes[NAMI_KERNELS] = {
     [NAMI_BATCH_NORM_F] = &batch_norm,
     [NAMI_BATCH_NORM_BI] = &batch_norm,
     [NAMI_BATCH_NORM_BW] = &batch_norm,
+    [NAMI_BATCH_NORM_F_OWN] = &batch_norm,
+    [NAMI_BATCH_NORM_BI_OWN] = &batch_norm,
     [NAMI_POOL_F] = &pool,
     [NAMI_POOL_BI] = &pool,
     [NAMI_UNARY_F] = &unary,

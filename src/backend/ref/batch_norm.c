@@ -17,16 +17,41 @@ static double x_of(const nami_arg_batch_norm *a, int64_t n, int64_t c)
     return GET(a->act, a->x, n * a->width + c);
 }
 
-/* Mean and variance of channel c of these rows into a->mean, a->var. */
-static void measure(const nami_arg_batch_norm *a, nami_dtype wide, int64_t c)
+/* The rows that statistics are of. */
+static double all_rows(const nami_arg_batch_norm *a)
 {
-    double mean = 0, var = 0;
+    return (double)(a->all > 0 ? a->all : a->n);
+}
+
+/* Mean and variance of channel c of these rows. */
+static void measure(const nami_arg_batch_norm *a, int64_t c, double *mean, double *var)
+{
+    *mean = *var = 0;
     for (int64_t n = 0; n < a->n; n++)
-        mean += x_of(a, n, c) / (double)a->n;
+        *mean += x_of(a, n, c) / (double)a->n;
     for (int64_t n = 0; n < a->n; n++) {
-        const double d = x_of(a, n, c) - mean;
-        var += d * d / (double)a->n;
+        const double d = x_of(a, n, c) - *mean;
+        *var += d * d / (double)a->n;
     }
+}
+
+/* The same of all rows, from their sums. */
+static void measure_all(const nami_arg_batch_norm *a, int64_t c, double *mean,
+                        double *var)
+{
+    *mean = a->sums[c] / all_rows(a);
+    *var = fmax(0, a->sums[a->width + c] / all_rows(a) - *mean * *mean);
+}
+
+/* Into a->mean, a->var. */
+static void set_moments(const nami_arg_batch_norm *a, int64_t c)
+{
+    const nami_dtype wide = nami_ref_wide(a->act);
+    double mean, var;
+    if (a->sums)
+        measure_all(a, c, &mean, &var);
+    else
+        measure(a, c, &mean, &var);
     nami_ref_set(wide, a->mean, c, mean);
     nami_ref_set(wide, a->var, c, var);
 }
@@ -53,12 +78,26 @@ void nami_ref_batch_norm_f(const void *args)
     const nami_arg_batch_norm *a = args;
     for (int64_t c = 0; c < a->width; c++) {
         if (!a->running)
-            measure(a, nami_ref_wide(a->act), c);
+            set_moments(a, c);
         const channel k = channel_of(a, c);
         for (int64_t n = 0; n < a->n; n++) {
             const double y = hat(a, &k, n) * k.w + k.b;
             nami_ref_set(a->act, a->y, n * a->width + c, a->relu && y <= 0 ? 0 : y);
         }
+    }
+}
+
+void nami_ref_batch_norm_f_own(const void *args)
+{
+    const nami_arg_batch_norm *a = args;
+    for (int64_t c = 0; c < a->width; c++) {
+        double sum = 0, squares = 0;
+        for (int64_t n = 0; n < a->n; n++) {
+            sum += x_of(a, n, c);
+            squares += x_of(a, n, c) * x_of(a, n, c);
+        }
+        a->sums[c] = sum;
+        a->sums[a->width + c] = squares;
     }
 }
 
@@ -80,18 +119,35 @@ static void sums_of(const nami_arg_batch_norm *a, const channel *k, double sum[2
     }
 }
 
-void nami_ref_batch_norm_bi(const void *args)
+void nami_ref_batch_norm_bi_own(const void *args)
 {
     const nami_arg_batch_norm *a = args;
     for (int64_t c = 0; c < a->width; c++) {
         const channel k = channel_of(a, c);
         double sum[2];
         sums_of(a, &k, sum);
+        a->sums[c] = sum[0];
+        a->sums[a->width + c] = sum[1] / k.rstd;
+    }
+}
+
+void nami_ref_batch_norm_bi(const void *args)
+{
+    const nami_arg_batch_norm *a = args;
+    for (int64_t c = 0; c < a->width; c++) {
+        const channel k = channel_of(a, c);
+        double sum[2];
+        if (a->sums) {
+            sum[0] = a->sums[c];
+            sum[1] = a->sums[a->width + c] * k.rstd;
+        } else {
+            sums_of(a, &k, sum);
+        }
         for (int64_t n = 0; n < a->n; n++)
             nami_ref_set(a->act, a->dx, n * a->width + c,
                          k.w * k.rstd *
-                             (dy_of(a, &k, n) - sum[0] / (double)a->n -
-                              hat(a, &k, n) * sum[1] / (double)a->n));
+                             (dy_of(a, &k, n) - sum[0] / all_rows(a) -
+                              hat(a, &k, n) * sum[1] / all_rows(a)));
     }
 }
 
@@ -104,7 +160,7 @@ void nami_ref_batch_norm_bw(const void *args)
 {
     const nami_arg_batch_norm *a = args;
     const nami_dtype wide = nami_ref_wide(a->act);
-    const double unbiased = a->n > 1 ? (double)a->n / (double)(a->n - 1) : 1;
+    const double n = all_rows(a), unbiased = n > 1 ? n / (n - 1) : 1;
     for (int64_t c = 0; c < a->width; c++) {
         const channel k = channel_of(a, c);
         double sum[2];

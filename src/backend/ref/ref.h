@@ -63,6 +63,7 @@ nami_ref_kernel nami_ref_add, nami_ref_scale, nami_ref_squares;
 nami_ref_kernel nami_ref_adamw, nami_ref_adam, nami_ref_sgd, nami_ref_rmsprop;
 nami_ref_kernel nami_ref_conv_f, nami_ref_conv_bi, nami_ref_conv_bw;
 nami_ref_kernel nami_ref_batch_norm_f, nami_ref_batch_norm_bi, nami_ref_batch_norm_bw;
+nami_ref_kernel nami_ref_batch_norm_f_own, nami_ref_batch_norm_bi_own;
 nami_ref_kernel nami_ref_pool_f, nami_ref_pool_bi;
 nami_ref_kernel nami_ref_unary_f, nami_ref_unary_bi;
 nami_ref_kernel nami_ref_concat_f, nami_ref_concat_bi;
