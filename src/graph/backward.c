@@ -148,8 +148,13 @@ static void emit_bi(backward *b, int node)
     nami_graph *g = b->g;
     const nami_node *n = &g->node[node];
     int made[NAMI_OP_IN] = {-1, -1};
+    const int shared = nami_plan_emit_own(g, b->input, node, NAMI_BACKWARD_OWN);
+    if (shared >= 0)
+        touch_reads(b, b->input, node, n->op->bi_reads);
     nami_plan_launch(g, b->input, node, NAMI_BACKWARD_INPUT);
     touch_reads(b, b->input, node, n->op->bi_reads);
+    if (shared >= 0)
+        nami_plan_touch(g, b->input, NAMI_SLOT_SHARED, shared);
     if (n->op->pack)
         nami_plan_touch(g, b->input, NAMI_SLOT_PACKED_B, 2 * node + 1);
     for (int k = 0; k < NAMI_OP_IN; k++) {

@@ -42,6 +42,23 @@ int nami_graph_slices(const nami_graph *g)
     return g->slices;
 }
 
+void nami_graph_share(nami_graph *g, int64_t samples)
+{
+    NAMI_CHECK(samples > g->batch && !g->shape);
+    g->together = samples;
+}
+
+int64_t nami_graph_shared(const nami_graph *g)
+{
+    int64_t most = 0;
+    for (int w = 0; w < NAMI_WALKS; w++)
+        for (int i = 0; i < g->list[w].count; i++) {
+            const int64_t count = g->list[w].item[i].shared;
+            most = count > most ? count : most;
+        }
+    return most;
+}
+
 /* Make room for item `n` of an array that doubles at powers of two. */
 static void *grow(void *array, int n, size_t size)
 {

@@ -28,6 +28,13 @@ void nami_graph_free(nami_graph *g);
 void nami_graph_slice(nami_graph *g, int slices);
 int nami_graph_slices(const nami_graph *g); /* 1: samples are whole */
 
+/* While training, operators that share statistics take them of `samples` samples: the micro-batches of all replicas
+ * together, this graph's among them. Whoever walks sums what nami_walk_shared shows. Before planning. Local. */
+void nami_graph_share(nami_graph *g, int64_t samples);
+
+/* The largest number of doubles that nami_walk_shared will show; 0: never any. After planning. Local. */
+int64_t nami_graph_shared(const nami_graph *g);
+
 /* Append an activation value; `saved` statistics are wide. Returns its number. Local. */
 int nami_graph_value(nami_graph *g, nami_dtype dtype, nami_shape shape);
 
@@ -124,6 +131,10 @@ typedef struct nami_walk {
 void nami_walk_begin(nami_walk *w, const nami_graph *g, nami_walk_kind kind,
                      const nami_graph_call *call);
 bool nami_walk_next(nami_walk *w);
+
+/* What was launched last leaves *count doubles in memory of the backend that are to be summed, each over all replicas, in
+ * place, before the next launch; NULL where there is nothing to sum. Local. */
+double *nami_walk_shared(const nami_walk *w, int64_t *count);
 
 /* Uses from this number on get nothing more from the launches to come: their sums of this walk are complete once what was
  * launched is done. It falls to 0. Local. */

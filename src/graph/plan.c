@@ -95,7 +95,10 @@ static void set_shapes(nami_graph *g, int i)
 {
     const nami_node *n = &g->node[i];
     nami_bind *b = &g->shape[i];
-    *b = (nami_bind){.backend = g->backend, .train = g->train, .slices = g->slices};
+    *b = (nami_bind){.backend = g->backend,
+                     .train = g->train,
+                     .slices = g->slices,
+                     .together = g->train ? g->together : 0};
     for (int k = 0; k < NAMI_OP_IN; k++)
         b->in[k] = b->din[k] = value_type(g, n->in[k]);
     for (int k = 0; k < NAMI_OP_SAVED; k++)

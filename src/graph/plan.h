@@ -48,6 +48,7 @@ typedef enum nami_launch_slot {
     NAMI_SLOT_PACKED_F,
     NAMI_SLOT_PACKED_B,
     NAMI_SLOT_LOSS,
+    NAMI_SLOT_SHARED,
     NAMI_SLOTS
 } nami_launch_slot;
 
@@ -72,6 +73,7 @@ typedef struct nami_launch {
     int value;                   /* of a sum */
     int buffer[NAMI_SLOTS];      /* while planning; -1: absent */
     nami_spot place[NAMI_SLOTS]; /* for walking */
+    int64_t shared; /* numbers in SHARED, which a first half leaves; else 0 */
     int open; /* one above the highest use that this launch or a later one adds to */
 } nami_launch;
 
@@ -96,6 +98,7 @@ struct nami_graph {
     nami_dtype act, wide;
     int64_t batch, time;
     int slices;
+    int64_t together; /* samples that share statistics, 0: each graph's by themselves */
     nami_value *value; /* [values] */
     nami_use *use;     /* [uses] */
     nami_node *node;   /* [nodes] in topological order */
@@ -127,6 +130,10 @@ void nami_plan_touch(nami_graph *g, nami_walk_kind w, nami_launch_slot slot,
  * weights of node i are buffers 2i (forward form) and 2i+1 (backward form). Local. */
 void nami_plan_emit_forward(nami_graph *g, nami_walk_kind w, int node, const int *vbuf,
                             int loss);
+
+/* Append the first half `own` of a pass of `node`, of which slots are to be touched, where the node has one. Returns
+ * the buffer of its shared numbers, for both; -1: there is none. Local. */
+int nami_plan_emit_own(nami_graph *g, nami_walk_kind w, int node, nami_pass own);
 
 /* A new unplaced buffer for (the gradient of) a value. Local. */
 int nami_plan_value_buffer(nami_graph *g, int value);

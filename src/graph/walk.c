@@ -69,6 +69,7 @@ static void fill(nami_bind *b, const nami_walk *w, const nami_launch *l,
     b->packed_f = at[NAMI_SLOT_PACKED_F];
     b->packed_b = at[NAMI_SLOT_PACKED_B];
     b->scratch = at[NAMI_SLOT_SCRATCH];
+    b->shared = at[NAMI_SLOT_SHARED];
     b->loss = at[NAMI_SLOT_LOSS];
     b->best = !b->loss ? NULL : n->second ? c->second.best : c->best;
     b->five = !b->loss ? NULL : n->second ? c->second.five : c->five;
@@ -80,15 +81,20 @@ static void fill(nami_bind *b, const nami_walk *w, const nami_launch *l,
     b->stride = c->stride;
 }
 
+/* Where slot s of a launch lies in this call; NULL: it has none. */
+static void *address(const nami_launch *l, int s, char *const base[NAMI_REGIONS])
+{
+    const nami_spot *p = &l->place[s];
+    return p->region == NAMI_AT_NONE ? NULL : base[p->region] + p->offset;
+}
+
 static void launch(const nami_walk *w, const nami_launch *l)
 {
     char *base[NAMI_REGIONS];
     void *at[NAMI_SLOTS];
     set_base(&w->call, base);
     for (int s = 0; s < NAMI_SLOTS; s++)
-        at[s] = l->place[s].region == NAMI_AT_NONE
-                    ? NULL
-                    : base[l->place[s].region] + l->place[s].offset;
+        at[s] = address(l, s, base);
     if (l->node < 0) {
         launch_sum(w, l, at);
         return;
@@ -102,6 +108,10 @@ static void launch(const nami_walk *w, const nami_launch *l)
         n->op->backward_input(n, &b);
     else if (l->pass == NAMI_BACKWARD_WEIGHT)
         n->op->backward_weight(n, &b);
+    else if (l->pass == NAMI_FORWARD_OWN)
+        n->op->forward_own(n, &b);
+    else if (l->pass == NAMI_BACKWARD_OWN)
+        n->op->backward_own(n, &b);
     else
         n->op->pack(n, &b);
 }
@@ -112,6 +122,17 @@ bool nami_walk_next(nami_walk *w)
     if (w->at < l->count)
         launch(w, &l->item[w->at++]);
     return w->at < l->count;
+}
+
+double *nami_walk_shared(const nami_walk *w, int64_t *count)
+{
+    char *base[NAMI_REGIONS];
+    const nami_launch *l = w->at > 0 ? &w->graph->list[w->kind].item[w->at - 1] : NULL;
+    *count = l ? l->shared : 0;
+    if (*count == 0)
+        return NULL;
+    set_base(&w->call, base);
+    return address(l, NAMI_SLOT_SHARED, base);
 }
 
 int nami_walk_open(const nami_walk *w)

@@ -15,6 +15,8 @@ typedef enum nami_pass {
     NAMI_BACKWARD_INPUT,
     NAMI_BACKWARD_WEIGHT,
     NAMI_PACK,
+    NAMI_FORWARD_OWN, /* first halves, see nami_op.shared */
+    NAMI_BACKWARD_OWN,
     NAMI_PASSES
 } nami_pass;
 
@@ -59,9 +61,11 @@ typedef struct nami_bind {
         din[NAMI_OP_IN]; /* gradient of in, overwritten; data NULL: not wanted */
     const void *add[NAMI_OP_IN]; /* added to din, or NULL */
     void *scratch;               /* of the largest need of the node */
-    bool train;                  /* dropout on; loss leaves its gradient */
-    uint64_t seed; /* stream = nami_mix(nami_mix(seed, node->key), step) */
-    int64_t step;  /* optimiser step, 0-based */
+    double *shared;   /* nami_op.shared numbers: of the halves and what follows them */
+    int64_t together; /* samples that share statistics with these; 0: none do */
+    bool train;       /* dropout on; loss leaves its gradient */
+    uint64_t seed;    /* stream = nami_mix(nami_mix(seed, node->key), step) */
+    int64_t step;     /* optimiser step, 0-based */
     int64_t
         first_sample; /* global index of the micro-batch's first sample in the step's order */
     double scale;        /* of the loss: 1 / counted tokens of the step */
@@ -84,6 +88,12 @@ struct nami_op {
      * dropout). The graph then aliases the two, din[input].data stays NULL, and the pass writes nothing
      * there; backward_input is not launched when every wanted din passes. NULL: never. Local. */
     bool (*passes)(const nami_node *n, int input);
+    /* How many doubles the first halves of forward and backward_input leave at bind.shared, for the samples here;
+     * they are summed over all samples (bind.together) before the pass itself reads them. 0: there are no halves; NULL:
+     * never. backward_weight reads none. Local. */
+    int64_t (*shared)(const nami_node *n, const nami_bind *shapes);
+    void (*forward_own)(const nami_node *n, const nami_bind *b);
+    void (*backward_own)(const nami_node *n, const nami_bind *b);
     /* Fill n->prepared. shapes: types and shapes set, data pointers unset; shapes->train says whether
      * backward passes will run; add[i] is non-NULL (any address) where a pass will be given it. Local. */
     nami_status (*prepare)(nami_node *n, const nami_bind *shapes);
@@ -117,8 +127,9 @@ extern const nami_op nami_op_xent;
 /* Images are [B,H,W,C]. The window of conv and pool is whole[0..5]: kernel_h, kernel_w, stride, pad_h, pad_w, dilation */
 extern const nami_op
     nami_op_conv; /* in0 x; param w [O,I/G,KH,KW], b [O] or -1; whole[6]=groups */
-/* in0 x; param w, b, running mean, running var [C]; saved mean, var [C]; real[0]=eps; whole[0]: ReLU behind it. What BW
- * adds to the "gradients" of the running ones are the statistics of the micro-batch. */
+/* in0 x; param w, b, running mean, running var [C]; saved mean, var [C]; real[0]=eps; whole[0]: ReLU behind it;
+ * whole[1]: statistics are shared. What BW adds to the "gradients" of the running ones are the statistics of the
+ * micro-batch, or of all samples that share them. */
 extern const nami_op nami_op_batch_norm;
 extern const nami_op
     nami_op_pool; /* in0 x; whole[6]: 0 mean, 1 maximum; whole[7]: a mean counts padding */
