@@ -7,9 +7,14 @@ nami_status nami_blueprint_graph(const nami_blueprint *p, int stage, int64_t mic
                                  nami_graph **out)
 {
     const nami_layout *l = p->layout;
-    return nami_model_graph_sliced(p->model, l->cut[stage], l->cut[stage + 1],
-                                   p->backend, l->act, micro, l->time,
-                                   nami_layout_slices(l), out);
+    const int64_t together =
+        nami_layout_together(l, nami_place_of(&l->train.place, 0, stage));
+    NAMI_TRY(nami_model_graph_sliced(p->model, l->cut[stage], l->cut[stage + 1],
+                                     p->backend, l->act, micro, l->time,
+                                     nami_layout_slices(l), out));
+    if (together > micro)
+        nami_graph_share(*out, together);
+    return NAMI_OK;
 }
 
 /* Note the uses of all stages. */

@@ -257,7 +257,8 @@ static nami_status make(const nami_layout_request *r, const nami_model *m,
                          .time = r->time > 0 ? r->time : m->options.context,
                          .act = r->act,
                          .wide = r->act == NAMI_F64 ? NAMI_F64 : NAMI_F32,
-                         .recompute = r->recompute};
+                         .recompute = r->recompute,
+                         .shares = nami_model_shares(m)};
     out->recipe.per_update = r->microbatches / D;
     out->recipe.microbatches = out->recipe.per_update * out->window;
     out->recipe.recompute = r->recompute;
@@ -301,6 +302,13 @@ int64_t nami_layout_crossing(const nami_layout *l, const nami_model *m)
     return most;
 }
 
+int64_t nami_layout_together(const nami_layout *l, int position)
+{
+    if (!l->shares || nami_layout_replicas(l, position) == 1)
+        return 0;
+    return l->recipe.split == NAMI_SPLIT_SAMPLE ? l->micro : l->micro * l->replicas;
+}
+
 int nami_layout_stages(const nami_layout *l)
 {
     return l->train.place.stages;
@@ -326,6 +334,13 @@ bool nami_layout_exact(const nami_layout *l, char buf[256])
         snprintf(buf, 256,
                  "replicas add the samples that each ran, then their sums: results "
                  "equal those of one replica to rounding");
+        return false;
+    }
+    if (l->shares && D > 1) {
+        snprintf(buf, 256,
+                 "batch norm takes %d micro-batches of %d replicas together: results "
+                 "are those of %d replicas, in bits whatever the schedule",
+                 D, D, D);
         return false;
     }
     if (l->train.place.copies > 1) {

@@ -25,6 +25,7 @@ typedef struct nami_layout {
     nami_dtype act;  /* type of activations; bf16 keeps f32 master parameters */
     nami_dtype wide; /* type of parameters, gradients and optimiser state */
     bool recompute;
+    bool shares; /* batch statistics are shared by the replicas of a position */
 } nami_layout;
 
 /* What a layout is made from: the user's wishes. */
@@ -87,6 +88,9 @@ int64_t nami_layout_crossing(const nami_layout *l, const nami_model *m);
 /* The lists of a window of `count` <= l->window updates: those of the longest without the units behind, so slots of
  * versions are the same and no more memory is needed. With a flush: l->train. Local. Freed with nami_schedule_free. */
 void nami_layout_window(const nami_layout *l, int count, nami_schedule *out);
+
+/* Samples whose statistics a micro-batch shares at `position`: those of all its replicas; 0: only its own. Local. */
+int64_t nami_layout_together(const nami_layout *l, int position);
 
 int nami_layout_stages(const nami_layout *l);
 int nami_layout_slices(const nami_layout *l); /* K token slices of a sample; 1: whole */

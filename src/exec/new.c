@@ -44,6 +44,8 @@ static void allocate(nami_exec *e)
         mirror(e, NAMI_MEM_MESSAGE, e->boundary, (size_t)s->buffers * s->boundary);
     e->host_gradient = mirror(e, NAMI_MEM_MESSAGE, e->gradient, s->gradient);
     e->host_exchange = mirror(e, NAMI_MEM_MESSAGE, e->exchange, s->exchange);
+    if (!e->config.backend->host && s->shared > 0)
+        e->host_shared = nami_alloc(NAMI_MEM_MESSAGE, s->shared);
     e->arranging = s->arrange > 0 ? nami_alloc(NAMI_MEM_DATA, s->arrange) : NULL;
     e->reading = s->reading > 0 ? nami_alloc(NAMI_MEM_DATA, s->reading) : NULL;
     e->merge = nami_alloc(NAMI_MEM_MESSAGE, s->merge);
@@ -68,6 +70,7 @@ static void release(nami_exec *e)
         if (own[i] != NULL)
             nami_backend_free(e->config.backend, own[i]);
     }
+    nami_free(e->host_shared);
     nami_free(e->arranging);
     nami_free(e->reading);
     nami_free(e->merge);
@@ -286,7 +289,7 @@ static nami_status open_reducer(nami_exec *e)
     NAMI_TRY(nami_reducer_open(e->config.comm, several ? e->position : -1, BUCKET, 0,
                                &e->reducer));
     nami_spans_open(e);
-    return NAMI_OK;
+    return nami_statistics_open(e);
 }
 
 nami_status nami_exec_new(const nami_exec_config *config, nami_exec **out)
@@ -313,6 +316,7 @@ void nami_exec_free(nami_exec *e)
         return;
     if (e->reducer != NULL)
         nami_reducer_close(e->reducer);
+    nami_statistics_close(e);
     release(e);
     nami_free(e->shadow);
     nami_free(e->shadowed);

@@ -168,6 +168,7 @@ static nami_status stage_plan(nami_share *s, int local)
     t->packed_at = s->packed;
     s->packed += (size_t)t->slots * t->packed;
     s->transient = larger(s->transient, larger(a->transient, e->transient));
+    s->shared = larger(s->shared, (size_t)nami_graph_shared(t->train) * sizeof(double));
     return NAMI_OK;
 }
 
@@ -284,7 +285,7 @@ static void count_bytes(nami_share *s)
         mirror * ((size_t)s->buffers * s->boundary + s->losses + s->squares) +
         s->merge + s->history;
     if (mirror == 2)
-        s->bytes[NAMI_MEM_MESSAGE] += s->gradient + s->exchange;
+        s->bytes[NAMI_MEM_MESSAGE] += s->gradient + s->exchange + s->shared;
     s->bytes[NAMI_MEM_DATA] = mirror * (s->tokens + s->targets + s->side) + s->arrange +
                               s->tally + s->reading;
 }

@@ -162,7 +162,8 @@ typedef struct nami_share {
         tally; /* bytes of the targets of one micro-batch of all replicas, to be counted; 0: with a flush */
     size_t
         arrange; /* bytes of a micro-batch while its tokens are put in order of their slices; 0: whole samples */
-    size_t merge; /* bytes of what is merged over all ranks at a step's end */
+    size_t shared; /* bytes of the most numbers that replicas sum inside an action */
+    size_t merge;  /* bytes of what is merged over all ranks at a step's end */
     size_t bytes[NAMI_MEM_TAGS];
 } nami_share;
 

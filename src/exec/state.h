@@ -99,6 +99,7 @@ typedef struct nami_timing {
     nami_event first, last; /* marks before and behind */
     nami_action action;
     nami_phase phase;
+    double aside; /* as of nami_timer */
 } nami_timing;
 
 enum {
@@ -109,6 +110,7 @@ enum {
 typedef struct nami_timer {
     double start;     /* host backend */
     nami_event first; /* device: a mark */
+    double aside;     /* seconds in between that are of NAMI_PHASE_REDUCE */
 } nami_timer;
 
 struct nami_exec {
@@ -117,6 +119,8 @@ struct nami_exec {
     nami_share share;
     int rank, replica, position;
     nami_reducer *reducer; /* NULL with one replica */
+    nami_reducer *sharing; /* of numbers inside an action; NULL: there are none */
+    nami_action shares;    /* the action under way that waits for it */
 
     /* memory of the backend, as share.h lays it out */
     char *parameter, *state, *gradient, *exchange, *packed, *activation, *transient;
@@ -132,6 +136,7 @@ struct nami_exec {
     int32_t *host_tokens, *host_targets, *host_side;
     double *host_losses, *host_squares;
     char *host_boundary, *host_gradient, *host_exchange;
+    double *host_shared; /* [share.shared] on the host; NULL on a host backend */
 
     nami_message *message;  /* [buffers] */
     nami_request *requests; /* [buffers][share.parts_most] */
@@ -214,6 +219,17 @@ nami_timer nami_timing_begin(nami_exec *e);
 void nami_timing_end(nami_exec *e, nami_timer t, nami_action a, nami_phase phase,
                      nami_event last);
 void nami_timing_progress(nami_exec *e);
+
+/* --- statistics.c: what replicas sum inside an action --- */
+
+/* Collective, where the layout shares statistics. */
+nami_status nami_statistics_open(nami_exec *e);
+void nami_statistics_close(nami_exec *e);
+
+/* Sum over replicas what the walk of `task` left, if anything, and put the wait aside in *timer. Local, but waits for the
+ * same action of the other replicas. */
+void nami_statistics_share(nami_exec *e, const nami_task *task, const nami_walk *w,
+                           nami_timer *timer);
 
 /* --- message.c --- */
 

@@ -138,6 +138,7 @@ static void compute(nami_exec *e, const nami_task *task)
     nami_walk w;
     nami_walk_begin(&w, g, computing[kind].walk, &call);
     while (nami_walk_next(&w)) {
+        nami_statistics_share(e, task, &w, &timer);
         if (task->completes)
             nami_sums_hand(e, task->local, nami_walk_open(&w));
         nami_exec_progress(e);

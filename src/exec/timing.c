@@ -12,9 +12,9 @@ nami_timer nami_timing_begin(nami_exec *e)
 }
 
 static void note(nami_exec *e, nami_action a, nami_phase phase, double start,
-                 double end)
+                 double end, double aside)
 {
-    nami_prof_add(e->config.prof, phase, start, end);
+    nami_prof_add(e->config.prof, phase, start + aside, end);
     if (e->train)
         nami_prof_mark(e->config.prof, &(nami_prof_span){.start = start,
                                                          .end = end,
@@ -33,7 +33,9 @@ static void resolve(nami_exec *e)
     double end = nami_backend_moment(e->config.backend, t->last);
     if (start > e->idle)
         nami_prof_add(e->config.prof, NAMI_PHASE_WAIT, e->idle, start);
-    note(e, t->action, t->phase, start, end);
+    note(e, t->action, t->phase, start, end, t->aside);
+    if (t->aside > 0) /* on a host backend the wait itself says so */
+        nami_prof_add(e->config.prof, NAMI_PHASE_REDUCE, start, start + t->aside);
     e->idle = end;
 }
 
@@ -62,12 +64,12 @@ void nami_timing_end(nami_exec *e, nami_timer t, nami_action a, nami_phase phase
                      nami_event last)
 {
     if (e->config.backend->host) {
-        note(e, a, phase, t.start, nami_now());
+        note(e, a, phase, t.start, nami_now(), t.aside);
         return;
     }
     nami_exec_wait(e, &(nami_awaited){.ready = oldest_ready,
                                       .describe = describe_oldest,
                                       .phase = NAMI_PHASE_WAIT});
-    e->timing[e->timings++ % NAMI_TIMINGS] =
-        (nami_timing){.first = t.first, .last = last, .action = a, .phase = phase};
+    e->timing[e->timings++ % NAMI_TIMINGS] = (nami_timing){
+        .first = t.first, .last = last, .action = a, .phase = phase, .aside = t.aside};
 }

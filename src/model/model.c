@@ -53,6 +53,15 @@ static const nami_option rows[] = {
                 "stride of 1 at first and a head of one layer, for up to 64 pixels."),
     ROW(batch_norm, BOOL, .fallback = "yes",
         .help = "Family vgg: batch norm behind each convolution."),
+    ROW(sync_batch_norm, BOOL, .fallback = "no",
+        .help =
+            "Image families with batch norm: while training, mean and variance of a "
+            "micro-batch are those of all replicas together (PyTorch's "
+            "SyncBatchNorm): of the micro-batches that replicas run at the same "
+            "place of their lists, or, where replicas divide each micro-batch, of "
+            "the whole of it. Results then depend on the number of replicas, "
+            "whatever train.partials says; nami compare takes such a layout only "
+            "where one rank can form the same groups."),
     ROW(chain, TEXT, .fallback = "",
         .help =
             "Family chain: its layers, separated by commas, with | between "
@@ -121,6 +130,7 @@ static const struct reach {
     {"classes", false, true, NULL},
     {"stem", false, true, NULL},
     {"batch_norm", false, true, "vgg"},
+    {"sync_batch_norm", false, true, NULL},
     {"chain", false, true, "chain"},
     {"patch", false, false, NULL},
 };
@@ -210,6 +220,23 @@ nami_status nami_model_check_dropout(const nami_model *m)
                          "train.dropout is set, but family %s has nothing that drops; "
                          "remove it",
                          m->family->name);
+    return NAMI_OK;
+}
+
+bool nami_model_shares(const nami_model *m)
+{
+    return m->options.sync_batch_norm;
+}
+
+nami_status nami_model_check_shares(const nami_model *m)
+{
+    if (nami_model_shares(m) &&
+        !(m->net && nami_net_has(m->net, NAMI_LAYER_BATCH_NORM)))
+        return nami_fail(
+            NAMI_EINPUT,
+            "model.sync_batch_norm is set, but this model of family %s has "
+            "no batch norm; remove it",
+            m->family->name);
     return NAMI_OK;
 }
 

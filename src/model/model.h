@@ -30,6 +30,7 @@ typedef struct nami_model_options {
     int64_t classes;        /* of image families; 0: the data's */
     int stem;               /* of image families: 0 as published, 1 for small images */
     bool batch_norm;        /* of vgg */
+    bool sync_batch_norm;   /* statistics of all replicas together */
     char *chain;            /* layers of family chain */
     bool tied;              /* the head uses the token embedding */
     bool bias;              /* biases in linear layers and norms */
@@ -151,6 +152,12 @@ void nami_model_settle(nami_model_options *o);
 
 /* Refuse dropout of a model where nothing drops. Local. Status: NAMI_EINPUT. */
 nami_status nami_model_check_dropout(const nami_model *m);
+
+/* Whether operators share statistics over replicas while training. Local. */
+bool nami_model_shares(const nami_model *m);
+
+/* Refuse shared statistics of a model without batch norm. Local. Status: NAMI_EINPUT. */
+nami_status nami_model_check_shares(const nami_model *m);
 
 /* Whether its samples are images; their size and number of classes are 0 in *o where the data is to say. Local. */
 bool nami_model_takes_images(const nami_model_options *o);

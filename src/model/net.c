@@ -208,6 +208,14 @@ int nami_net_linear(nami_net *n, int x, const char *name, int64_t out)
     return last(n);
 }
 
+bool nami_net_has(const nami_net *n, nami_layer_kind kind)
+{
+    for (int i = 0; i < n->layers; i++)
+        if (n->layer[i].kind == kind)
+            return true;
+    return false;
+}
+
 bool nami_net_drops(const nami_net *n)
 {
     for (int i = 0; i < n->layers; i++)

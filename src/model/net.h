@@ -98,6 +98,9 @@ int nami_net_build(const nami_block_build *b, int input);
 double nami_net_flops(const nami_model *m, int block, int64_t time);
 nami_shape nami_net_shape(const nami_model *m, int block, int64_t batch);
 
+/* Whether it has a layer of that kind. Local. */
+bool nami_net_has(const nami_net *n, nami_layer_kind kind);
+
 /* Whether some layer drops with train.dropout. Local. */
 bool nami_net_drops(const nami_net *n);
 

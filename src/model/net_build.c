@@ -150,6 +150,7 @@ static int build_batch_norm(const nami_block_build *b, const nami_layer *l, int 
         n->saved[k] = saved[k];
     n->real[0] = l->real;
     n->whole[0] = l->relu;
+    n->whole[1] = nami_model_shares(b->model);
     return n->out = out;
 }
 

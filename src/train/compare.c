@@ -21,12 +21,21 @@ static bool leads(const pair *p)
     return nami_comm_rank(p->comm) == 0;
 }
 
+/* Groups of samples of a step whose batch statistics are one's own: micro-batches, or those of all replicas together. */
+static int groups_of(const nami_layout *l)
+{
+    const int M = (int)(l->batch / l->micro);
+    return l->shares ? M / l->replicas : M;
+}
+
 /* The same training on one rank: one position, one stage. */
 static void make_single(pair *p, const nami_settings *s)
 {
     static char gpipe[] = "gpipe", none[] = "";
+    const nami_layout *l = &p->layout.layout;
     p->single = *s;
-    p->single.train.partials = p->layout.layout.partials;
+    p->single.train.partials = l->shares && l->replicas > 1 ? 1 : l->partials;
+    p->single.pipeline.microbatches = groups_of(l);
     p->single.train.threads = p->layout.threads;
     p->single.pipeline.schedule = gpipe;
     p->single.pipeline.order = none;
@@ -157,6 +166,28 @@ static nami_status check_flush(const nami_job *job)
                      "compared");
 }
 
+/* Replicas that share statistics hold samples from all over the step; one rank has them side by side where that is all. */
+static nami_status check_shares(const nami_job *job)
+{
+    const int groups = groups_of(&job->layout);
+    bool alike = true, joined = job->layout.shares && job->layout.replicas > 1;
+    for (int i = job->current + 1; i < job->legs; i++) {
+        const nami_layout *l = &job->leg[i].layout;
+        alike = alike && groups_of(l) == groups;
+        joined = joined || (l->shares && l->replicas > 1);
+    }
+    if (!joined || (alike && groups == 1))
+        return NAMI_OK;
+    return nami_fail(
+        NAMI_EPLAN,
+        "with model.sync_batch_norm = yes replicas normalise micro-batches "
+        "together that are not neighbours in the step, as those of one "
+        "rank are: compare with one micro-batch a replica "
+        "(pipeline.microbatches = pipeline.replicas)%s, with "
+        "pipeline.split = sample, or with model.sync_batch_norm = no",
+        job->legs > 1 ? " in every section" : "");
+}
+
 /* A stage's own norm is that of all parameters where there is one stage. */
 static nami_status check_clip(const nami_job *job)
 {
@@ -202,6 +233,7 @@ static nami_status compare_all(pair *p, const nami_settings *s, int64_t steps)
     NAMI_TRY(start(&p->layout, p->comm, s));
     NAMI_TRY(nami_agree(p->comm, check_flush(&p->layout)));
     NAMI_TRY(nami_agree(p->comm, check_clip(&p->layout)));
+    NAMI_TRY(nami_agree(p->comm, check_shares(&p->layout)));
     p->out->exact = promises(&p->layout, steps, p->out->promise);
     make_single(p, s);
     /* how long one rank takes nobody knows: the others wait for ever */

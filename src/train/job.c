@@ -253,6 +253,7 @@ static nami_status open_alone(nami_job *job)
     const nami_settings *s = job->settings;
     NAMI_TRY(nami_model_new(&s->model, s->train.dropout, &job->model));
     NAMI_TRY(nami_model_check_dropout(job->model));
+    NAMI_TRY(nami_model_check_shares(job->model));
     const nami_backend_config config = {
         .threads = job->threads,
         .act = nami_settings_dtype(s),

@@ -76,6 +76,18 @@ for eps in 0 -1e-5 nan inf 2; do
 done
 foreign gpt synthetic.forward gpt synthetic.forward=1ms
 foreign gpt synthetic.samples gpt synthetic.samples=1
+foreign gpt model.sync_batch_norm gpt model.sync_batch_norm=yes
+for family in lenet mlp; do
+    expect 2 "model.sync_batch_norm is set, but this model of family $family has no batch norm; remove it" \
+        plan lenet.ini model.family=$family model.sync_batch_norm=yes model.image_height=64 model.image_width=64
+done
+expect 2 'of family vgg11 has no batch norm' plan lenet.ini model.family=vgg11 model.stem=small \
+    model.image_height=32 model.image_width=32 model.batch_norm=no model.sync_batch_norm=yes
+expect 2 'of family chain has no batch norm' plan lenet.ini model.family=chain \
+    model.chain='conv 4 3, relu | flatten, linear classes' model.sync_batch_norm=yes
+expect 0 'batch norm takes 2 micro-batches of 2 replicas together' plan lenet.ini model.family=chain \
+    model.chain='conv 4 3, norm, relu | flatten, linear classes' model.sync_batch_norm=yes pipeline.replicas=2 \
+    pipeline.microbatches=4
 for deck in lenet synthetic; do
     expect 2 'train.dropout is set, but family' plan $deck.ini train.dropout=0.1
 done

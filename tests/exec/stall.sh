@@ -20,6 +20,18 @@ if ! grep -E 'rank 1 \(position 1\) waits for RECV_B of stage 1 micro-batch 0 fr
     failed=1
 fi
 
+timeout 60 $NAMI_LAUNCH -n 3 "$run" STOP images >"$NAMI_SCRATCH/share" 2>&1
+code=$?
+if [ $code != 7 ]; then
+    echo "a stopped replica: exit code $code, expected 7"
+    failed=1
+fi
+if ! grep -E 'rank [01] \(position 0\) waits for the batch statistics of 0F[0-9]+ from its 3 replicas, for 2 s' "$NAMI_SCRATCH/share"; then
+    echo "the sentence is missing:"
+    cat "$NAMI_SCRATCH/share"
+    failed=1
+fi
+
 timeout 60 $NAMI_LAUNCH -n 3 "$run" KILL >"$NAMI_SCRATCH/kill" 2>&1
 code=$?
 if [ $code = 0 ] || [ $code = 124 ]; then

@@ -40,6 +40,28 @@ stall_seconds = 120
 END
 }
 
+# stripes NAME COUNT SEED: IDX files of COUNT (a multiple of 256) noisy 12x12 images, a bright column 3, 6 or 9 for class 1 to 3
+stripes() {
+    high=$(printf '\\%03o' $(($2 / 256)))
+    # shellcheck disable=SC2059
+    printf "\\0\\0\\010\\003\\0\\0$high\\0\\0\\0\\0\\014\\0\\0\\0\\014" >"$1-images"
+    # shellcheck disable=SC2059
+    printf "\\0\\0\\010\\001\\0\\0$high\\0" >"$1-labels"
+    LC_ALL=C awk -v n="$2" -v seed="$3" -v labels="$1-labels" 'BEGIN {
+        srand(seed)
+        for (i = 0; i < n; i++) {
+            class = 1 + int(3 * rand())
+            printf "%c", class >>labels
+            for (p = 0; p < 144; p++)
+                printf "%c", p % 12 == 3 * class ? 100 + int(20 * rand()) : 1 + int(60 * rand())
+        }
+    }' >>"$1-images"
+    "$NAMI_PROGRAM" import idx "$1-images" "$1-labels" "$1.h5" --classes "${4:-4}" >import.out 2>&1 || {
+        cat import.out
+        exit 1
+    }
+}
+
 # nami RANKS ARGUMENT...: run the program under the launcher; its exit code, its output in `out`
 nami() {
     ranks=$1
