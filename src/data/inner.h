@@ -31,6 +31,9 @@ nami_status nami_spool_add(FILE *f, const void *data, size_t bytes);
 nami_status nami_spool_rewind(FILE *f);
 nami_status nami_spool_read(FILE *f, void *data, size_t bytes);
 
+/* Import as nami_import_run, text as bytes or token files. Local. */
+nami_status nami_import_tokens(const nami_import *im);
+
 /* Import as nami_import_run, sentences for BERT. Local. */
 nami_status nami_import_bert_text(const nami_import *im);
 
