@@ -119,6 +119,9 @@ nami_status nami_job_read_valid_sentences(void *context, int64_t index, int64_t 
 /* Global number of the training sample that comes first in `step`. Local. */
 int64_t nami_job_counter(const nami_job *job, int64_t step);
 
+/* The status all ranks agree on; of a plan without ranks `status` itself. Collective. */
+nami_status nami_job_agree(const nami_job *job, nami_status status);
+
 /* Position and replica of this rank. Local. */
 int nami_job_position(const nami_job *job);
 int nami_job_replica(const nami_job *job);
