@@ -60,6 +60,10 @@ static const nami_option_table table = {rows, sizeof rows / sizeof *rows};
 static nami_status unknown_format(const char *name)
 {
     nami_text known = {0};
+    int near = nami_nearest(name, nami_import_formats, NAMI_IMPORT_FORMATS);
+    if (near >= 0)
+        return nami_fail(NAMI_EINPUT, "unknown format '%s'; did you mean '%s'?", name,
+                         nami_import_formats[near]);
     for (int i = 0; nami_import_formats[i]; i++)
         nami_text_add(&known, "%s%s", i ? ", " : "", nami_import_formats[i]);
     nami_status status =

@@ -157,8 +157,8 @@ static nami_status read_words(const char *key, const char *text, nami_plan_level
     }
     if (count == 0 || count == levels)
         return NAMI_OK;
-    return nami_fail(NAMI_EINPUT, "plan.%s has %d words, but there are %d levels", key,
-                     count, levels);
+    return nami_fail(NAMI_EINPUT, "plan.%s has %d word%s, but there are %d levels", key,
+                     count, nami_plural(count), levels);
 }
 
 /* Nodes of the profile, else one level. */
@@ -214,13 +214,19 @@ nami_status nami_plan_levels(const nami_plan_options *o, const nami_chain *chain
         level[l].bandwidth = chain->across.rate;
     NAMI_TRY(read_words("bandwidth", o->bandwidth, level, *levels));
     NAMI_TRY(read_words("connected", o->connected, level, *levels));
-    for (int l = 0; l < *levels; l++) {
+    if (!(level[0].bandwidth > 0))
+        return nami_fail(
+            NAMI_EINPUT,
+            "the profile has no link inside a node; give plan.bandwidth for %d level%s",
+            *levels, nami_plural(*levels));
+    for (int l = 1, all = level[0].ranks; l < *levels; l++) {
+        all *= level[l].ranks;
         if (!(level[l].bandwidth > 0))
             return nami_fail(NAMI_EINPUT,
-                             "the profile has no link %s a node; give plan.bandwidth "
-                             "for %d level%s",
-                             l == 0 ? "inside" : "across", *levels,
-                             *levels > 1 ? "s" : "");
+                             "the profile has no link across nodes, each of %d rank%s; "
+                             "give plan.bandwidth for %d levels, or plan.levels = %d "
+                             "for one node",
+                             level[0].ranks, nami_plural(level[0].ranks), *levels, all);
     }
     return NAMI_OK;
 }

@@ -118,7 +118,9 @@ void nami_sim_critical(const nami_sim *m, nami_critical *out)
             spent += took;
         } while (step_back(&t));
         out->first = t.position;
-        out->message = (m->place[out->last].last - spent) / m->scale;
+        double end = m->place[out->last].last, left = end - spent;
+        out->message =
+            left > 1e-12 * end ? left / m->scale : 0.0; /* sums are rounded */
     }
     nami_free(t.cursor);
 }

@@ -49,6 +49,8 @@ done
 "$nami" baseline both.h5 | sed 1,2d >two
 same one two
 
+expect 2 "unknown format 'cifar1'; did you mean 'cifar10'?" "$nami" import cifar1 a.txt x.h5
+expect 2 "unknown format 'words': expected one of text, " "$nami" import words a.txt x.h5
 expect 2 "unknown format 'txt'" "$nami" import txt a.txt x.h5
 expect 2 "usage" "$nami" import text a.txt
 expect 2 "none.txt" "$nami" import text none.txt x.h5

@@ -30,7 +30,7 @@ expect 2 'choose one' plan $deck --advise
 expect 2 '--json is set, but does nothing without --advise' plan $deck --json
 expect 2 'needs plan.profile' plan $deck plan.profile=
 expect 2 'nothing.csv: cannot be opened' plan $deck plan.profile=nothing.csv
-expect 2 'plan.bandwidth has 1 words, but there are 2 levels' plan $deck plan.bandwidth=3e9
+expect 2 'plan.bandwidth has 1 word, but there are 2 levels' plan $deck plan.bandwidth=3e9
 expect 2 'plan.bandwidth "-1": bytes/s from 1' plan $deck 'plan.bandwidth=-1 2'
 expect 2 'plan.bandwidth "nan": bytes/s from 1' plan $deck 'plan.bandwidth=nan 2'
 expect 2 'plan.connected "maybe": yes or no' plan $deck 'plan.connected=maybe no'

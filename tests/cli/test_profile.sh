@@ -12,6 +12,10 @@ grep -q '^2,3$' deck.csv || { echo "FAIL not 2 samples, 3 ranks a node"; failed=
 grep -q '^inside,' deck.csv && ! grep -q '^across,' deck.csv || { echo "FAIL links of the file"; failed=1; }
 nami 1 plan deck.ini plan.method=ashpipe plan.profile=deck.csv --ranks 3
 want 0 $? "the profile is planned" 'schedule = ashpipe'
+nami 1 plan deck.ini plan.method=ashpipe plan.profile=deck.csv --ranks 6
+want 2 $? "two nodes of a profile of one" 'no link across nodes, each of 3 ranks; give plan.bandwidth for 2 levels, or plan.levels = 6 for one node'
+nami 1 plan deck.ini plan.method=ashpipe plan.profile=deck.csv plan.levels=6 --ranks 6
+want 0 $? "one node of more ranks" 'schedule = ashpipe'
 
 # from a profile to a run: the plan's sections replace those of the deck
 for wish in '' 'plan.stages=1' '--memory 1.2e6'; do

@@ -48,6 +48,7 @@ expect 4 'needs at least 4 of them, but has 3' verify --schedule pipedream-2bw $
 expect 4 '24 = 4 x 5 + 4' verify --schedule pipedream $window --per-update 5
 expect 0 'versions kept 8 7 6 5 4 3 2 1' verify --schedule hanayo --weights stash $window
 expect 4 'weights = 2bw: it is of update' verify --schedule hanayo --weights 2bw $window --per-update 4
+expect 0 'B 121.167, messages 0 (4)' simulate --schedule ashpipe --stage-replicas 4-3-1 --microbatches 60
 expect 0 'ranks        4-3-1 = 8' simulate --schedule ashpipe --stage-replicas 4-3-1 --microbatches 24
 expect 4 'names 3 positions, but there are 4' simulate --schedule ashpipe --stage-replicas 4-3-1 $window
 expect 4 'it would wait for ever for unit 2' verify --schedule pipedream --depth 1-2-0 --positions 3 --microbatches 9
