@@ -187,7 +187,7 @@ static void execute(const async_way *w, const nami_model *m, const nami_layout *
                                .optim = &optim,
                                .layout = l,
                                .seed = 5,
-                               .stall_seconds = 60,
+                               .stall_seconds = 500,
                                .prof = &prof};
     assert_ok(nami_exec_new(&config, &e));
     for (int at = 0; at < UPDATES; at += WINDOW) {

@@ -44,7 +44,7 @@ static void bench_open(bench *b, bool pairs)
                                .optim = &b->optim,
                                .layout = &b->layout,
                                .seed = 5,
-                               .stall_seconds = 60,
+                               .stall_seconds = 500,
                                .prof = &b->prof};
     assert_ok(nami_exec_new(&config, &b->exec));
 }

@@ -247,7 +247,7 @@ static void test_parts(void **state)
                                .optim = &optim,
                                .layout = &layout,
                                .seed = 5,
-                               .stall_seconds = 60,
+                               .stall_seconds = 500,
                                .prof = &prof};
     assert_ok(nami_exec_new(&config, &e));
     int64_t pairs = 0;

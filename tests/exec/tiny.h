@@ -309,7 +309,7 @@ static inline tiny_outcome tiny_run(nami_comm *c, const tiny_problem *p,
                                .optim = &optim,
                                .layout = &layout,
                                .seed = 5,
-                               .stall_seconds = 60,
+                               .stall_seconds = 500,
                                .bucket = tiny_bucket,
                                .poison = tiny_poison,
                                .prof = &prof};

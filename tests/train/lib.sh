@@ -36,7 +36,7 @@ every = 5
 keep = 2
 [run]
 directory = run
-stall_seconds = 120
+stall_seconds = 500
 END
 }
 

@@ -34,7 +34,7 @@ every = 20
 best = yes
 [run]
 directory = one
-stall_seconds = 120
+stall_seconds = 500
 END
 
 nami 1 run images.ini pipeline.positions=1

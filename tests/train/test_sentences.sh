@@ -50,7 +50,7 @@ log_every = 1000
 every = 20
 [run]
 directory = one
-stall_seconds = 120
+stall_seconds = 500
 END
 
 nami 1 run bert.ini pipeline.positions=1

@@ -23,7 +23,7 @@ batch = 8
 backend = emu
 [run]
 directory = run
-stall_seconds = 60
+stall_seconds = 500
 END
 
 # number KEY: its value in the report
