@@ -78,7 +78,8 @@ static const nami_option rows[] = {
                 "from the training set, and without one 15 % of the context."),
     ROW(tied, BOOL, .fallback = "yes",
         .help = "The head uses the weights of the token embedding."),
-    ROW(bias, BOOL, .fallback = "yes", .help = "Biases in linear layers and norms."),
+    ROW(bias, BOOL, .fallback = "yes",
+        .help = "Biases in linear layers and norms; of llama always no."),
 #define SYNTHETIC(k, f, c, ...)                                                        \
     {                                                                                  \
         .section = "synthetic", .key = #k, .kind = NAMI_OPTION_##c,                    \
