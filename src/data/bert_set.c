@@ -21,6 +21,19 @@ static int64_t outside(const uint16_t *row, int64_t n, int64_t bound)
     return i;
 }
 
+/* The first of position[0..n) that stands in front of it too; n: none. */
+static int64_t repeated(const uint16_t *position, int64_t n)
+{
+    uint64_t seen[1024] = {0}; /* a bit for each number */
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t bit = UINT64_C(1) << position[i] % 64;
+        if (seen[position[i] / 64] & bit)
+            return i;
+        seen[position[i] / 64] |= bit;
+    }
+    return n;
+}
+
 nami_status nami_bert_check_row(const nami_bert_shape *shape, const char *path,
                                 int64_t index, const uint16_t *row, int64_t *used)
 {
@@ -42,6 +55,11 @@ nami_status nami_bert_check_row(const nami_bert_shape *shape, const char *path,
     bad = outside(position, *used, *length);
     if (bad < *used)
         return refuse(path, index, "the masked position", position[bad], *length);
+    bad = repeated(position, *used);
+    if (bad < *used)
+        return nami_fail(NAMI_EINPUT,
+                         "%s: sample %lld has the masked position %d twice", path,
+                         (long long)index, (int)position[bad]);
     bad = outside(was, *used, shape->vocabulary);
     if (bad < *used)
         return refuse(path, index, "the masked token", was[bad], shape->vocabulary);

@@ -205,6 +205,28 @@ static void test_wanted(void **state)
                  "is an input and the output");
 }
 
+/* Positions in falling order come as they are. */
+static void test_order(void **state)
+{
+    (void)state;
+    char path[512], out[512];
+    static shard_text s;
+    int32_t x[WORDS], y[TARGETS];
+    nami_bert *d = NULL;
+    make(&s, 30, 3);
+    for (int r = 0; r < s.rows; r++)
+        for (int i = 0; i < P && s.x[POSITIONS][r * P + i] > 0; i++)
+            s.x[POSITIONS][r * P + i] = 4 - i;
+    write_shard(path, "falling.h5", &s, PLAIN);
+    assert_ok(import_shards(path, NULL, nami_test_path(out, "o.h5"), 0, VOCABULARY));
+    assert_ok(nami_bert_open(NULL, out, &want, &d));
+    for (int r = 0; r < s.rows; r++) {
+        assert_ok(nami_bert_read_fixed(d, r, x, y));
+        expect_sample(&s, r, x, y);
+    }
+    nami_bert_close(d);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -222,6 +244,7 @@ static void test_refused(void **state)
         {POSITIONS, 0, T - 1, "the masked position 11, where"},
         {POSITIONS, 0, 5000, "the masked position 5000, where"},
         {POSITIONS, 1, -2, "-2 in /masked_lm_positions"},
+        {POSITIONS, 3, 2, "sample 0 has the masked position 2 twice"},
         {WAS, 0, VOCABULARY, "the masked token 300"},
         {LABELS, 4, 2, "the next-sentence label 2"},
         {LABELS, 4, -1, "sample 4 has -1 in /next_sentence_labels"},
@@ -365,9 +388,9 @@ int main(void)
 {
     nami_log_level(NAMI_WARNING);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_import),   cmocka_unit_test(test_wanted),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_fuzz),
-        cmocka_unit_test(test_fuzz_set),
+        cmocka_unit_test(test_import), cmocka_unit_test(test_wanted),
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_fuzz),   cmocka_unit_test(test_fuzz_set),
     };
     return cmocka_run_group_tests(tests, NULL, nami_test_balance);
 }
