@@ -27,7 +27,8 @@ typedef struct machine {
     const nami_model *model;
     nami_backend *backend;
     part part[EMULATE_STAGES];
-    int32_t *token, *target; /* of an update */
+    nami_model_sample sample;
+    int32_t *token, *target; /* of an update: [batch][words], [targets] of the sample */
     double *loss;            /* [micro] of a unit */
     int micro;               /* samples of a unit */
     double scale;
@@ -222,22 +223,23 @@ static void walk(machine *w, int s, nami_walk_kind kind, const double *weights,
     bool last = s + 1 == w->way->stages;
     for (int u = 0; u < p->uses; u++)
         p->param[u] = (void *)(uintptr_t)(weights + p->at[u]);
-    nami_graph_call call = {.input = s > 0 ? (void *)p->input
-                                           : (void *)(w->token + first * w->way->time),
-                            .output = last ? NULL : p->output,
-                            .doutput = last ? NULL : w->part[s + 1].dinput,
-                            .dinput = s > 0 ? p->dinput : NULL,
-                            .targets = last ? w->target + first * w->way->time : NULL,
-                            .kept = p->kept,
-                            .transient = p->transient,
-                            .packed = p->packed,
-                            .param = p->param,
-                            .dparam = p->dparam,
-                            .loss = last ? w->loss : NULL,
-                            .seed = w->way->seed,
-                            .step = step,
-                            .first_sample = first,
-                            .scale = w->scale};
+    nami_graph_call call = {
+        .input =
+            s > 0 ? (void *)p->input : (void *)(w->token + first * w->sample.words),
+        .output = last ? NULL : p->output,
+        .doutput = last ? NULL : w->part[s + 1].dinput,
+        .dinput = s > 0 ? p->dinput : NULL,
+        .targets = last ? w->target + first * w->sample.targets : NULL,
+        .kept = p->kept,
+        .transient = p->transient,
+        .packed = p->packed,
+        .param = p->param,
+        .dparam = p->dparam,
+        .loss = last ? w->loss : NULL,
+        .seed = w->way->seed,
+        .step = step,
+        .first_sample = first,
+        .scale = w->scale};
     const nami_walk_kind both[] = {NAMI_WALK_PACK, kind};
     for (int i = 0; i < 2; i++) {
         nami_walk run = {0};
@@ -303,7 +305,7 @@ static const double *backward_weights(machine *w, int s, int u, int m)
 /* Read the samples of an update, and count its targets. */
 static void read_update(machine *w, emulate_read read, int64_t step)
 {
-    int64_t words = w->way->batch * w->way->time, counted = 0;
+    int64_t words = w->way->batch * w->sample.targets, counted = 0;
     assert_ok(read(NULL, step, 0, w->way->batch, w->token, w->target));
     for (int64_t i = 0; i < words; i++)
         counted += w->target[i] >= 0;
@@ -374,8 +376,10 @@ void emulate(const nami_model *m, const emulate_way *way, int updates,
     out->param = zeroed(m->params, sizeof *out->param);
     assert_true(way->stages <= EMULATE_STAGES && updates <= EMULATE_UPDATES);
     assert_ok(nami_backend_open("ref", 1, NAMI_F64, &w.backend));
-    w.token = zeroed(way->batch * way->time, sizeof *w.token);
-    w.target = zeroed(way->batch * way->time, sizeof *w.target);
+    w.sample = nami_model_sample_of(m, way->time);
+    assert_int_equal(w.sample.side, 0); /* which stages would read */
+    w.token = zeroed(way->batch * w.sample.words, sizeof *w.token);
+    w.target = zeroed(way->batch * w.sample.targets, sizeof *w.target);
     w.loss = zeroed(w.micro, sizeof *w.loss);
     for (int s = 0; s < way->stages; s++)
         open_part(&w, s);

@@ -4,7 +4,7 @@
 
 #include "emulate.h"
 #include "sched/options.h"
-#include "tiny.h"
+#include "tiny_image.h"
 
 enum { UPDATES = 12, WINDOW = 5 };
 
@@ -150,9 +150,9 @@ static void emulate_here(const async_way *w, const nami_model *m, const nami_lay
                        .correction = w->correction,
                        .annealing = w->annealing,
                        .seed = 5,
-                       .time = TINY_TIME};
+                       .time = m->options.context};
     if (rank == 0)
-        emulate(m, &way, UPDATES, tiny_read, &e);
+        emulate(m, &way, UPDATES, tiny_source, &e);
     for (int p = 0; p < m->params; p++) {
         size_t bytes = (size_t)nami_shape_count(&m->param[p].shape) * sizeof(double);
         out->param[p] = malloc(bytes);
@@ -172,7 +172,7 @@ static void execute(const async_way *w, const nami_model *m, const nami_layout *
                     outcome *out)
 {
     nami_optim_options optim = optim_of(w);
-    nami_exec_source source = {.read = tiny_read};
+    nami_exec_source source = {.read = tiny_source};
     nami_backend *b = NULL;
     nami_exec *e = NULL;
     nami_prof prof;
@@ -216,9 +216,10 @@ static void release(const nami_model *m, outcome *o)
     free(o->param);
 }
 
+/* The gradient of key biases is rounding alone, of 1e-17, which adamw divides by 1e-8. */
 static bool close(double a, double b)
 {
-    return fabs(a - b) <= 1e-9 * (1e-3 + fabs(b));
+    return fabs(a - b) <= 1e-9 * (0.1 + fabs(b));
 }
 
 /* Every value a rank holds, replicas and all. */
@@ -251,7 +252,8 @@ static void check(const async_way *w)
     emulate_here(w, m, &l, &want);
     execute(w, m, &l, &got);
     compare(m, &got, &want);
-    assert_true(want.loss[UPDATES - 1] < want.loss[0]); /* no empty run */
+    const double fall = want.loss[0] - want.loss[UPDATES - 1]; /* no empty run */
+    assert_true(tiny_source == tiny_read ? fall > 0 : fabs(fall) > 1e-4);
     release(m, &got);
     release(m, &want);
     nami_layout_free(&l);
@@ -418,6 +420,61 @@ static void test_wave(void **state)
     }
 }
 
+/* Every policy but for predictions with another family, samples split or not: every second way, from `first` on. */
+static void check_family(int first)
+{
+    static const int rerun[] = {1, 1, 1, 0};
+    const async_way ways[] = {
+        {.schedule = "pipedream", .weights = NAMI_WEIGHTS_STASH, .units = 1},
+        {.schedule = "pipedream", .weights = NAMI_WEIGHTS_2BW, .units = 4},
+        {.schedule = "pipedream", .weights = NAMI_WEIGHTS_VERTICAL, .units = 1},
+        {.schedule = "ashpipe",
+         .weights = NAMI_WEIGHTS_STASH,
+         .units = 1,
+         .rerun = rerun + (4 - size)},
+        {.schedule = "pipemare",
+         .weights = NAMI_WEIGHTS_NEWEST,
+         .units = 3,
+         .correction = 0.135},
+        {.schedule = "wpipe", .weights = NAMI_WEIGHTS_GROUPED, .units = 4},
+        {.schedule = "hanayo", .weights = NAMI_WEIGHTS_STASH, .units = 2},
+        {.schedule = "hanayo", .weights = NAMI_WEIGHTS_2BW, .units = 2 * size},
+    };
+    for (size_t i = (size_t)first % 2; i < sizeof ways / sizeof *ways; i += 2) {
+        async_way w = ways[i];
+        bool two = w.schedule[0] == 'h' || w.schedule[0] == 'w'; /* chunks */
+        if (w.schedule[0] == 'w' && size > 2)
+            continue;
+        w.stages = two ? 2 * size : size;
+        w.by_sample = i % 4 < 2 && !two;
+        w.optimizer = i % 4 > 1 ? NAMI_OPTIMIZER_ADAMW : NAMI_OPTIMIZER_SGD;
+        w.clip = i % 3 == 0 ? 0.5 : 0;
+        for (int s = 0; s < 4; s++)
+            w.replicas[s] = 1;
+        check(&w);
+    }
+}
+
+static void test_llama(void **state)
+{
+    (void)state;
+    tiny_other = tiny_llama;
+    if (size <= 4)
+        check_family(size);
+    tiny_other = NULL;
+}
+
+static void test_vit(void **state)
+{
+    (void)state;
+    tiny_other = tiny_vit;
+    tiny_source = tiny_image_read;
+    if (size <= 4)
+        check_family(size + 1);
+    tiny_other = NULL;
+    tiny_source = tiny_read;
+}
+
 int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
@@ -425,7 +482,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_samples),  cmocka_unit_test(test_microbatches),
         cmocka_unit_test(test_depth),    cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_pipemare), cmocka_unit_test(test_grouped),
-        cmocka_unit_test(test_wave),
+        cmocka_unit_test(test_wave),     cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_vit),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

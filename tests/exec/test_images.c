@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* test_images.c - a small image model with batch norm, and a vision transformer: the same bits on every layout, running statistics included. */
 #define TINY_TIME 1 /* one class a sample */
-#include "family.h"
-#include "tiny.h"
+#include "tiny_image.h"
 
 #include <math.h>
-
-enum { SIZE = 8, CHANNELS = 3, CLASSES = 7, WORDS = SIZE * SIZE * CHANNELS };
 
 static nami_model *image_model(const tiny_problem *p)
 {
@@ -24,44 +21,6 @@ static nami_model *image_model(const tiny_problem *p)
     o.family = family_named("chain");
     assert_ok(nami_model_new(&o, p->dropout, &m));
     return m;
-}
-
-/* A vision transformer of as many blocks. */
-static nami_model *vit_model(const tiny_problem *p)
-{
-    nami_model *m = NULL;
-    nami_model_options o = {.layers = 3,
-                            .width = 12,
-                            .heads = 3,
-                            .mlp_width = 20,
-                            .patch = 4,
-                            .image_height = SIZE,
-                            .image_width = SIZE,
-                            .image_channels = CHANNELS,
-                            .classes = CLASSES,
-                            .label_smoothing = 0.1};
-    o.family = family_named("vit");
-    assert_ok(nami_model_new(&o, p->dropout, &m));
-    return m;
-}
-
-/* Noise around a pattern of the class. */
-static nami_status image_read(void *context, int64_t step, int64_t first, int64_t count,
-                              int32_t *token, int32_t *target)
-{
-    (void)context;
-    for (int64_t i = 0; i < count; i++) {
-        const uint64_t key = nami_mix((uint64_t)step, (uint64_t)(first + i));
-        const int32_t class = (int32_t)(key % CLASSES);
-        for (int64_t w = 0; w < WORDS && token; w++) {
-            const float pixel = (float)(0.5 * nami_normal(key, (uint64_t)w) +
-                                        nami_normal((uint64_t) class, (uint64_t)w));
-            memcpy(&token[i * WORDS + w], &pixel, sizeof pixel);
-        }
-        if (target)
-            target[i] = class;
-    }
-    return NAMI_OK;
 }
 
 static const tiny_problem basis = {.backend = "ref",
@@ -128,7 +87,7 @@ static void test_vit(void **state)
 {
     (void)state;
     tiny_problem p = basis;
-    tiny_other = vit_model;
+    tiny_other = tiny_vit;
     compare_all(p);
     p.backend = "cpu";
     p.act = NAMI_BF16;
@@ -176,7 +135,7 @@ static void test_statistics(void **state)
     int32_t words[WORDS];
     nami_model_init(m, nami_model_find(m, "0.weight"), 5, 0, CHANNELS * 9, weight);
     for (int i = 0; i < BATCH; i++) {
-        assert_ok(image_read(NULL, 0, i, 1, words, NULL));
+        assert_ok(tiny_image_read(NULL, 0, i, 1, words, NULL));
         memcpy(image[i], words, sizeof words);
     }
     double mean = 0, var = 0; /* means over the micro-batches */
@@ -210,7 +169,7 @@ int main(int argc, char **argv)
 {
     mpi_test_open(&argc, &argv);
     tiny_other = image_model;
-    tiny_source = image_read;
+    tiny_source = tiny_image_read;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ref),
         cmocka_unit_test(test_cpu),
