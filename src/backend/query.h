@@ -5,7 +5,11 @@
 
 #include "backend/backend.h"
 
-enum { NAMI_QUERY_DIMS = 14 };
+enum {
+    NAMI_QUERY_DIMS = 14,
+    NAMI_QUERY_WHOLE =
+        -1 /* flags of attention: not token slices, but that every row sees all */
+};
 
 /* Everything a choice may depend on; equal requests share one nami_prepared. */
 typedef struct nami_query {
