@@ -18,8 +18,8 @@ typedef uint64_t nami_event; /* 0: already complete */
 typedef struct nami_prepared {
     nami_kernel kernel;
     size_t scratch; /* bytes of scratch a launch needs */
-    size_t packed_f,
-        packed_b; /* LINEAR and CONV kernels: bytes of the packed copies; 0: the master is used */
+    /* LINEAR and CONV kernels: bytes of the packed copies; 0: the master is used */
+    size_t packed_f, packed_b;
     double flops; /* floating-point operations of one launch */
     double bytes; /* bytes that must move at least */
     void *data;   /* the backend's own */

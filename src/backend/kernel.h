@@ -104,8 +104,8 @@ typedef struct nami_arg_norm {
     const void *x;     /* [n,C] act */
     const void *w, *b; /* [C] wide; b NULL: no bias */
     void *y;           /* [n,C] act */
-    void *mean,
-        *rstd; /* [n] wide, written by F, read by BI and BW; with `rms` rstd alone */
+    /* [n] wide, written by F, read by BI and BW; with `rms` rstd alone */
+    void *mean, *rstd;
     const void *dy, *add; /* [n,C] act */
     void *dx;             /* [n,C] act */
     void *dw, *db;        /* [C] wide, added to; db NULL: no bias */
@@ -129,8 +129,8 @@ typedef struct nami_stencil {
 
 typedef struct nami_arg_conv {
     nami_dtype act;
-    int64_t batch, in, out,
-        groups; /* B, channels I and O, G: group g makes O/G channels of I/G */
+    /* B, channels I and O, G: group g makes O/G channels of I/G */
+    int64_t batch, in, out, groups;
     nami_stencil window;
     const void *x;  /* [B,H,W,I] act */
     const void *w;  /* [O,I/G,KH,KW] wide */
@@ -154,13 +154,13 @@ typedef struct nami_arg_batch_norm {
     const void *w, *b;                      /* [C] wide */
     const void *running_mean, *running_var; /* [C] wide, with `running` */
     void *y;                                /* [n,C] act */
-    void *mean,
-        *var; /* [C] wide, of these rows (var divided by n): written by F, read by BI and BW */
+    /* [C] wide, of these rows (var divided by n): written by F, read by BI and BW */
+    void *mean, *var;
     const void *dy; /* [n,C] act */
     void *dx;       /* [n,C] act */
     void *dw, *db;  /* [C] wide, added to */
-    void *dmean,
-        *dvar; /* [C] wide; BW adds mean and var n/(n-1), as PyTorch's running ones have it */
+    /* [C] wide; BW adds mean and var n/(n-1), as PyTorch's running ones have it */
+    void *dmean, *dvar;
     /* Where statistics are of `all` rows, these and others elsewhere: F_OWN leaves the sums of x and x^2 over these
      * rows, BI_OWN those of dy (in front of the ReLU) and dy (x - mean); F and BI read the sums over all rows. mean,
      * var and dvar are of all rows then, dw and db of these. */
@@ -175,8 +175,8 @@ typedef struct nami_arg_pool {
     bool count_padding; /* a mean divides by the whole kernel, also at the border */
     int64_t batch, channels;
     nami_stencil window;
-    const void *
-        x; /* [B,H,W,C] act; BI of max reads it: the first largest of a window gets the gradient */
+    /* [B,H,W,C] act; BI of max reads it: the first largest of a window gets the gradient */
+    const void *x;
     void *y;        /* [B,OH,OW,C] act */
     const void *dy; /* like y */
     void *dx;       /* like x */
@@ -242,17 +242,17 @@ typedef struct nami_arg_prepend {
 typedef struct nami_arg_attention {
     nami_dtype act;
     int64_t batch, time, heads, head_width; /* B, T, H, D = C/H */
-    int64_t
-        kv_heads; /* G, divides H: heads h and h' share k, v where h / (H/G) = h' / (H/G); 0: H */
+    /* G, divides H: heads h and h' share k, v where h / (H/G) = h' / (H/G); 0: H */
+    int64_t kv_heads;
     bool whole; /* every row sees all columns; else row i those up to i */
-    const int32_t *
-        length; /* [B], 1 to T: with `whole`, no row of sample b sees columns from length[b] on; NULL: all */
-    int64_t
-        slices; /* K token slices of T positions make a sample; 0 or 1: it is whole */
+    /* [B], 1 to T: with `whole`, no row of sample b sees columns from length[b] on; NULL: all */
+    const int32_t *length;
+    /* K token slices of T positions make a sample; 0 or 1: it is whole */
+    int64_t slices;
     int64_t slice; /* k of this one: its rows are [kT, (k+1)T) of the sample */
     size_t stride; /* bytes from qkv and dkv of one slice to those of the next */
-    double
-        dropout; /* p of the attention weights, 0 = none; weight (h,i,j) is element nami_attention_element */
+    /* p of the attention weights, 0 = none; weight (h,i,j) is element nami_attention_element */
+    double dropout;
     uint64_t key;         /* of this operator and step */
     int64_t first_sample; /* global index of sample 0 */
     const void *qkv; /* [B,T,(H+2G)D] act: q, k, v one after the other, head by head */
@@ -308,10 +308,10 @@ typedef struct nami_arg_dropout {
 typedef struct nami_arg_embed {
     nami_dtype act;
     int64_t batch, time, width, vocabulary;
-    int64_t
-        stride; /* words from a sample's tokens (and types) to the next one's; 0: T */
-    const int32_t
-        *token; /* [B,T], 0 <= token < vocabulary (checked when data is read) */
+    /* words from a sample's tokens (and types) to the next one's; 0: T */
+    int64_t stride;
+    /* [B,T], 0 <= token < vocabulary (checked when data is read) */
+    const int32_t *token;
     const int32_t *type;   /* [B,T] types of the tokens, checked likewise; or NULL */
     const void *wte, *wpe; /* [V,C], [>=T,C] wide; wpe NULL: without positions */
     const void *wtt;       /* [types,C] wide; with `type` alone */
@@ -337,19 +337,19 @@ typedef struct nami_arg_gather {
 typedef struct nami_arg_xent {
     nami_dtype act;
     int64_t batch, time, vocabulary;
-    void *
-        logits; /* [B,T,V] act; with `gradient` overwritten by scale (softmax - (1-E) onehot - E/V) */
+    /* [B,T,V] act; with `gradient` overwritten by scale (softmax - (1-E) onehot - E/V) */
+    void *logits;
     int64_t stride;        /* words from a sample's targets to the next one's; 0: T */
     const int32_t *target; /* [B,T]; negative: position does not count */
     double scale;          /* 1 / counted tokens of the whole step */
-    double
-        smoothing; /* E in [0,1]: part of the target spread over all V; as torch's label_smoothing */
+    /* E in [0,1]: part of the target spread over all V; as torch's label_smoothing */
+    double smoothing;
     bool gradient;
-    double *
-        loss; /* [B] sums over t, host or device memory as the backend's other buffers */
-    double *best,
-        *five; /* [B] over t: counted targets with the largest logit; among the five largest;
-                  of equal logits the first is the larger. Both NULL: not wanted */
+    /* [B] sums over t, host or device memory as the backend's other buffers */
+    double *loss;
+    /* [B] over t: counted targets with the largest logit; among the five largest; of equal logits the first is the
+     * larger. Both NULL: not wanted */
+    double *best, *five;
     void *scratch; /* prepared.scratch bytes */
 } nami_arg_xent;
 
@@ -368,8 +368,8 @@ typedef struct nami_arg_update { /* ADAMW, ADAM, SGD, RMSPROP; over one paramete
     void *w;          /* parameter, written */
     const void *from; /* the parameter before, read; NULL: w itself */
     const void *g;    /* gradient */
-    void *
-        m; /* optimiser state: mean of gradients; SGD, RMSPROP: momentum (RMSPROP: or NULL) */
+    /* optimiser state: mean of gradients; SGD, RMSPROP: momentum (RMSPROP: or NULL) */
+    void *m;
     void *v;       /* mean of their squares; not SGD */
     void *centre;  /* RMSPROP: mean of gradients, taken off the squares; or NULL */
     bool nesterov; /* SGD */
@@ -385,8 +385,8 @@ typedef struct nami_arg_predict { /* PREDICT; elementwise, out may be w */
     const void *w;
     const void *m; /* the direction; with v, mean of gradients */
     const void *v; /* mean of their squares, Adam's; or NULL */
-    void *
-        out; /* w - distance m, or w - distance (m / bias1) / (sqrt(v / bias2) + eps) */
+    /* w - distance m, or w - distance (m / bias1) / (sqrt(v / bias2) + eps) */
+    void *out;
     double distance;          /* updates to come, times the rate */
     double beta1, beta2, eps; /* with v: bias1 = 1 - beta1^step */
     int64_t step;             /* updates done, >= 1 */
@@ -404,8 +404,8 @@ typedef struct
 typedef struct nami_arg_wait { /* one pass: exactly y, dx or dw is given */
     nami_dtype act;
     int64_t count; /* elements of x, y, dy, dx */
-    double
-        seconds; /* from the start of the launch to its end, its arithmetic included */
+    /* from the start of the launch to its end, its arithmetic included */
+    double seconds;
     const void *x;  /* act */
     const void *w;  /* [1] wide */
     void *y;        /* = x + w[0], act */

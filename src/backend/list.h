@@ -6,8 +6,8 @@
 #include "backend/backend.h"
 
 extern const nami_backend_type nami_backend_ref; /* naive loops, the oracle */
-extern const nami_backend_type
-    nami_backend_cpu; /* oneDNN and vector loops on the host */
+/* oneDNN and vector loops on the host */
+extern const nami_backend_type nami_backend_cpu;
 extern const nami_backend_type nami_backend_emu; /* a device imitated on the host */
 
 #endif

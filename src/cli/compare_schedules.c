@@ -24,8 +24,8 @@ typedef struct candidate {
 typedef struct table {
     candidate *row;
     int rows;
-    nami_text
-        refused; /* a line for each that its order or the profile does not admit */
+    /* a line for each that its order or the profile does not admit */
+    nami_text refused;
 } table;
 
 static int by_makespan(const void *a, const void *b)

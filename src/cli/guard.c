@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
-static volatile sig_atomic_t child,
-    early; /* early: a signal that came before the child */
+/* early: a signal that came before the child */
+static volatile sig_atomic_t child, early;
 
 static void pass_on(int number)
 {

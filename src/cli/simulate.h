@@ -24,8 +24,8 @@ typedef struct nami_simulate_flags {
     bool recompute, lowered, evaluate;
     bool list, compare, json, actions, timeline;
     double memory; /* for compare: most M_a a position may hold, 0 any */
-    double
-        state; /* for compare: M_a that the weights of model/P take with all their state */
+    /* for compare: M_a that the weights of model/P take with all their state */
+    double state;
     char *csv, *svg, *trace;
 } nami_simulate_flags;
 

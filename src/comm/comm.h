@@ -32,11 +32,10 @@ int nami_comm_size(const nami_comm *c);
 int nami_comm_node_size(const nami_comm *c); /* ranks on this node */
 int nami_comm_node_rank(const nami_comm *c); /* own number among them */
 int nami_comm_node(const nami_comm *c); /* the lowest rank on this node, its name */
-bool nami_comm_oversubscribed(
-    const nami_comm
-        *c); /* more runnable threads than cores in the affinity mask union */
-const char *
-nami_comm_version(void); /* one line of the MPI library; works before nami_comm_open */
+/* More runnable threads than cores in the affinity mask union */
+bool nami_comm_oversubscribed(const nami_comm *c);
+/* One line of the MPI library; works before nami_comm_open */
+const char *nami_comm_version(void);
 
 /* Tell how many threads this rank computes with (1 until told), so that waiting is polite when threads outnumber
  * cores. Collective on c. */

@@ -24,8 +24,8 @@ typedef struct nami_slot {
 } nami_slot;
 
 struct nami_comm {
-    MPI_Comm
-        control; /* set-up collectives; as messages, reports of ranks that waited too long */
+    /* set-up collectives; as messages, reports of ranks that waited too long */
+    MPI_Comm control;
     MPI_Comm data; /* messages; as collectives, nami_comm_merge */
     MPI_Comm node; /* the ranks of this node */
     int rank, size, node_rank, node_size;

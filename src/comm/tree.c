@@ -7,9 +7,8 @@
 
 #include "comm/inner.h"
 
-enum {
-    BLOCK = 512
-}; /* elements summed at a time, so that the intermediate sums stay in the first cache */
+/* elements summed at a time, so that the intermediate sums stay in the first cache */
+enum { BLOCK = 512 };
 
 /* Leaves that go left: the largest power of two below `leaves`. */
 static int left_of(int leaves)

@@ -35,10 +35,11 @@ void nami_bert_close(nami_bert *d); /* Collective; NULL allowed. */
 /* Samples of an epoch: windows of T - 3 tokens, or the ready ones. */
 int64_t nami_bert_samples(const nami_bert *d);
 int64_t nami_bert_vocabulary(const nami_bert *d); /* as stored */
-const char *
-nami_bert_identity(const nami_bert *d); /* checksums and sizes, for the checkpoint */
+/* Checksums and sizes, for the checkpoint */
+const char *nami_bert_identity(const nami_bert *d);
 
-/* Masked positions that a sample of T tokens uses at most: of ready ones what the set says, else nami_bert_masked, but >= 1. */
+/* Masked positions that a sample of T tokens uses at most: of ready ones what the set says, else nami_bert_masked, but
+ * >= 1. */
 int64_t nami_bert_used(const nami_bert *d);
 
 /* Checksum of the vocabulary file, "crc32:9f1c02aa"; "" when unknown. */

@@ -61,8 +61,8 @@ nami_status nami_offsets_find(nami_offsets *o, int64_t x, int64_t *out)
 
 /* Where a run of sentences starts. */
 typedef struct start {
-    int64_t sentence,
-        token; /* token: the sentence's first, or one in a long sentence */
+    /* token: the sentence's first, or one in a long sentence */
+    int64_t sentence, token;
     int64_t document, first, end; /* its document's sentences are [first, end) */
 } start;
 

@@ -265,8 +265,8 @@ typedef struct pair {
 typedef struct merging {
     const nami_bpe *b;
     const unsigned char *p;
-    int32_t *next,
-        *before; /* [bytes+1] first byte of the neighbour; next of the last is the end, before -1 */
+    /* [bytes+1] first byte of the neighbour; next of the last is the end, before -1 */
+    int32_t *next, *before;
     bool *alive; /* [bytes] a part starts here */
     pair *heap;  /* lowest rank first, then first byte */
     int64_t pairs;

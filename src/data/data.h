@@ -43,14 +43,14 @@ typedef struct nami_data nami_data;
 nami_status nami_data_open(nami_comm *c, const char *path, int64_t time,
                            int64_t vocabulary, nami_data **out);
 void nami_data_close(nami_data *d); /* Collective; NULL allowed. */
-int64_t
-nami_data_samples(const nami_data *d); /* non-overlapping windows: (tokens-1)/time */
+/* Non-overlapping windows: (tokens-1)/time */
+int64_t nami_data_samples(const nami_data *d);
 int64_t nami_data_tokens(const nami_data *d);
-int64_t
-nami_data_vocabulary(const nami_data *d); /* as stored: every token is below it */
+/* As stored: every token is below it */
+int64_t nami_data_vocabulary(const nami_data *d);
 const char *nami_data_kind(const nami_data *d);
-const char *
-nami_data_identity(const nami_data *d); /* checksum and size, for the checkpoint */
+/* Checksum and size, for the checkpoint */
+const char *nami_data_identity(const nami_data *d);
 
 /* Start token of the window that global training sample `counter` >= 0 uses: windows of an epoch (`samples` of them) are
  * visited in the order of a keyed permutation, and each epoch shifts the window grid by a keyed amount in [0, time); a last

@@ -13,8 +13,8 @@ typedef struct nami_flat {
     const char *array; /* its name */
     int64_t count;     /* elements of all of it */
     int width;         /* bytes of an element */
-    void *
-        whole; /* [count] of a small array once read, owned; NULL: not read yet, or too large */
+    /* [count] of a small array once read, owned; NULL: not read yet, or too large */
+    void *whole;
 } nami_flat;
 
 /* Whether it is small enough to be kept. Local. */

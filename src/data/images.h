@@ -53,8 +53,8 @@ typedef struct nami_view {
 
 /* What chance does to one sample. */
 typedef struct nami_chance {
-    int64_t down,
-        right; /* pixels that are cut off above and on the left; negative: added */
+    /* pixels that are cut off above and on the left; negative: added */
+    int64_t down, right;
     bool mirror, cut;
     int64_t row, column; /* centre of the square, in the seen image */
 } nami_chance;
@@ -62,7 +62,8 @@ typedef struct nami_chance {
 /* The chances of global training sample `counter`: a function of (view, key, counter) alone. Local, pure. */
 nami_chance nami_view_chance(const nami_view *v, uint64_t key, int64_t counter);
 
-/* The seen image into out f32 [H + 2 pad, W + 2 pad, C], channels fastest; `chance` NULL: without augmentation. Local, pure. */
+/* The seen image into out f32 [H + 2 pad, W + 2 pad, C], channels fastest; `chance` NULL: without augmentation. Local,
+ * pure. */
 void nami_view_see(const nami_view *v, const nami_chance *chance, const uint8_t *pixel,
                    float *out);
 

@@ -27,13 +27,13 @@ typedef struct nami_import {
     char *const *input; /* [inputs] paths, see nami_source_open; concatenated */
     int inputs;
     const char *output; /* the data set, or with a split the stem of two */
-    double
-        split; /* share of the first tokens or images that goes to the training set; 0: no split */
+    /* share of the first tokens or images that goes to the training set; 0: no split */
+    double split;
     int64_t vocabulary; /* 0: the format's own (256 of text, 50257 of llm.c) */
     int64_t classes;    /* of images; 0: the format's own, or the largest label + 1 */
     int64_t channels;   /* of images in a folder: 1 or 3; 0: 3 */
-    int64_t
-        size; /* images in a folder are scaled and cut to size x size; 0: as they are */
+    /* images in a folder are scaled and cut to size x size; 0: as they are */
+    int64_t size;
 } nami_import;
 
 /* The format called `name`; NAMI_IMPORT_FORMATS when it is none. Local. */

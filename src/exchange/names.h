@@ -25,8 +25,8 @@ typedef struct nami_name_row {
     nami_names_split *split;   /* NULL: all of the parameter */
     int part;                  /* of the split: the foreign array is these rows */
     bool alias;                /* another name, read and never written */
-    bool
-        twin; /* a second copy of the parameter: may be there, must be equal; never written */
+    /* a second copy of the parameter: may be there, must be equal; never written */
+    bool twin;
 } nami_name_row;
 
 typedef struct nami_dialect {
@@ -40,10 +40,10 @@ typedef struct nami_names {
     nami_dialect dialect[3]; /* the first is what export writes unless told */
     const char *front[2];    /* what names may lack in front */
     const char *const *none; /* patterns of arrays that are no parameters */
-    const char *
-        padded; /* pattern of parameters that may all be missing, see pad.c; NULL: none */
-    const char *const *
-        heads; /* patterns of groups of parameters that a file may lack, each as a whole */
+    /* pattern of parameters that may all be missing, see pad.c; NULL: none */
+    const char *padded;
+    /* patterns of groups of parameters that a file may lack, each as a whole */
+    const char *const *heads;
 } nami_names;
 
 extern const nami_names nami_names_gpt, nami_names_llama, nami_names_bert;

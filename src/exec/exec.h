@@ -35,8 +35,8 @@ typedef struct nami_exec_config {
      * it must exceed the time of a step, as a slow rank cannot be told from a lost one. 0: for ever. */
     double stall_seconds;
     nami_prof *prof; /* borrowed */
-    size_t
-        bucket; /* bytes of gradients that are summed over replicas at a time; 0: 1 MiB */
+    /* bytes of gradients that are summed over replicas at a time; 0: 1 MiB */
+    size_t bucket;
     bool poison; /* tests: weights nobody may read any more become NaN */
 } nami_exec_config;
 
@@ -46,8 +46,8 @@ nami_status nami_exec_new(const nami_exec_config *config, nami_exec **out);
 void nami_exec_free(nami_exec *e); /* Collective. */
 
 typedef struct nami_exec_result {
-    double
-        loss; /* mean over counted tokens of the step, summed by global sample index; on every rank */
+    /* mean over counted tokens of the step, summed by global sample index; on every rank */
+    double loss;
     double norm;    /* gradient norm before clipping */
     int64_t tokens; /* counted */
     /* of them with the largest logit, and among the five largest; 0 where a step of tokens trains */

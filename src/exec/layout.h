@@ -12,8 +12,8 @@
 
 typedef struct nami_layout {
     nami_recipe recipe;
-    nami_schedule
-        train; /* lowered and proven: a step, without a flush a whole window */
+    /* lowered and proven: a step, without a flush a whole window */
+    nami_schedule train;
     nami_schedule evaluate; /* of the micro-batches of one step */
     int window;             /* updates between drains; 1 with a flush */
     int replicas; /* D with split = microbatch; else 1: the placement says how many ranks a position has */
@@ -30,8 +30,8 @@ typedef struct nami_layout {
 
 /* What a layout is made from: the user's wishes. */
 typedef struct nami_layout_request {
-    nami_recipe
-        recipe; /* of one pipeline; its microbatches, per_update, replicas and recompute are set from the fields below */
+    /* of one pipeline; its microbatches, per_update, replicas and recompute are set from the fields below */
+    nami_recipe recipe;
     int64_t batch;    /* samples a step, over all replicas */
     int microbatches; /* per step, over all replicas */
     int replicas; /* D of every position, where recipe.stage_replicas says nothing */
@@ -105,15 +105,16 @@ bool nami_layout_exact(const nami_layout *l, char buf[256]);
 nami_status nami_layout_cut(const nami_model *m, int64_t time, const nami_place *place,
                             int *cut);
 
-/* Bytes of one rank of a position, the one with most samples, by tag, exactly as the executor will ask for them; and what a table shows. */
+/* Bytes of one rank of a position, the one with most samples, by tag, exactly as the executor will ask for them; and
+ * what a table shows. */
 typedef struct nami_budget {
     size_t bytes[NAMI_MEM_TAGS];
     size_t total;
-    int first_block,
-        last_block; /* of its stages, for the table; a position may own several stages */
+    /* of its stages, for the table; a position may own several stages */
+    int first_block, last_block;
     int64_t parameters; /* elements */
-    double
-        flops; /* of its stages, forward of one micro-batch; mean over the copies of the model */
+    /* of its stages, forward of one micro-batch; mean over the copies of the model */
+    double flops;
     int slots; /* activations in flight, sum over its stages */
 } nami_budget;
 

@@ -63,8 +63,8 @@ enum { NAMI_SHARE_TERMS = 4 }; /* two uses in two copies */
 typedef struct nami_share_term {
     int use;   /* of the blueprint */
     int local; /* stage of this position that makes it; -1: another position does */
-    size_t
-        at; /* bytes into a gradient buffer; else of the own slice into the exchange buffer */
+    /* bytes into a gradient buffer; else of the own slice into the exchange buffer */
+    size_t at;
 } nami_share_term;
 
 /* A gradient sum that another position sends, or waits for. */
@@ -88,8 +88,8 @@ typedef struct nami_share_param {
     size_t weight; /* bytes of its slot 0 into the parameter buffer */
     size_t stride; /* bytes from there to the next slot; 0: one for all */
     int local;     /* stage of this position that updates it: its first use here */
-    bool
-        owner; /* its first use in the model is here: checkpoints and the norm take it from here */
+    /* its first use in the model is here: checkpoints and the norm take it from here */
+    bool owner;
     int terms;
     nami_share_term term
         [NAMI_SHARE_TERMS]; /* [terms] in the order of the blueprint's uses: on all positions alike */
@@ -99,16 +99,16 @@ typedef struct nami_share_param {
 typedef struct nami_share_stage {
     int stage, copy;              /* number in the model; in which copy of it */
     nami_graph *train, *evaluate; /* planned */
-    size_t kept,
-        kept_at; /* bytes of a token slice's part of a slot; of the first slot into the activation buffer */
+    /* bytes of a token slice's part of a slot; of the first slot into the activation buffer */
+    size_t kept, kept_at;
     size_t held, held_at;
     int versions;   /* slots of the ring */
     int slots;      /* with the one of moved weights behind it */
     size_t weights; /* bytes of a slot */
-    size_t packed,
-        packed_at; /* bytes of the packed copies of a slot; of slot 0 into the packed buffer */
-    size_t
-        output_at; /* of what R makes and nobody reads, bytes into the activation buffer */
+    /* bytes of the packed copies of a slot; of slot 0 into the packed buffer */
+    size_t packed, packed_at;
+    /* of what R makes and nobody reads, bytes into the activation buffer */
+    size_t output_at;
     size_t side_at;    /* of the side words it holds, bytes into their buffer */
     size_t sum_at;     /* of its gradient sums, bytes into a gradient buffer */
     int64_t sum_count; /* elements, padding included */
@@ -139,29 +139,29 @@ typedef struct nami_share {
     size_t squares;  /* bytes of the sums of squares, doubles */
     size_t packed, activation, transient;
     size_t boundary; /* bytes of one message buffer: of the largest boundary */
-    size_t *
-        crossing; /* [stages of the model + 1] bytes of a message into each stage; the ends unused */
-    nami_layout_part
-        *part;  /* [positions][parts_most] who holds the own samples there */
+    /* [stages of the model + 1] bytes of a message into each stage; the ends unused */
+    size_t *crossing;
+    /* [positions][parts_most] who holds the own samples there */
+    nami_layout_part *part;
     int *parts; /* [positions] */
     int parts_most;
     nami_model_sample sample;
     int buffers; /* message buffers */
-    bool
-        rolling; /* tokens and targets are read for each unit when it comes: without a flush */
+    /* tokens and targets are read for each unit when it comes: without a flush */
+    bool rolling;
     int units; /* of this rank's lists */
-    size_t tokens,
-        targets; /* bytes of a whole step of this replica, rolling: of the units held at once; 0: none */
-    size_t
-        side; /* bytes of the side words of all stages, as tokens; 0: samples have none */
+    /* bytes of a whole step of this replica, rolling: of the units held at once; 0: none */
+    size_t tokens, targets;
+    /* bytes of the side words of all stages, as tokens; 0: samples have none */
+    size_t side;
     size_t reading; /* bytes of a micro-batch that is read for its side words alone */
     size_t losses;  /* bytes of all units, three rows a loss; 0: not needed here */
-    size_t
-        history; /* bytes of the squares of all updates, [window][params] doubles; 0: with a flush */
-    size_t
-        tally; /* bytes of the targets of one micro-batch of all replicas, to be counted; 0: with a flush */
-    size_t
-        arrange; /* bytes of a micro-batch while its tokens are put in order of their slices; 0: whole samples */
+    /* bytes of the squares of all updates, [window][params] doubles; 0: with a flush */
+    size_t history;
+    /* bytes of the targets of one micro-batch of all replicas, to be counted; 0: with a flush */
+    size_t tally;
+    /* bytes of a micro-batch while its tokens are put in order of their slices; 0: whole samples */
+    size_t arrange;
     size_t shared; /* bytes of the most numbers that replicas sum inside an action */
     size_t merge;  /* bytes of what is merged over all ranks at a step's end */
     size_t bytes[NAMI_MEM_TAGS];

@@ -49,8 +49,8 @@ typedef struct nami_sums {
     int kept_back;            /* uses at the start whose sums are not handed over yet */
     const nami_prepared *add; /* a += b over the stage's sums */
     /* with slices (gather.c) */
-    nami_reducer_span *
-        *span; /* [uses + 1] those of each use's sum, one after the other */
+    /* [uses + 1] those of each use's sum, one after the other */
+    nami_reducer_span **span;
     nami_reducer_span *weights; /* those of updated weights: from the first on, */
     nami_reducer_span *unsent;  /* not on their way yet, */
     nami_reducer_span *end;     /* to the last */
@@ -83,8 +83,8 @@ typedef struct nami_ring {
 
 /* An update of a window. */
 typedef struct nami_group {
-    int64_t
-        counted[NAMI_MODEL_LOSSES];  /* targets of each loss; the first -1: not yet */
+    /* targets of each loss; the first -1: not yet */
+    int64_t counted[NAMI_MODEL_LOSSES];
     double scale[NAMI_MODEL_LOSSES]; /* 1 / counted; 0 where there are none */
 } nami_group;
 
@@ -102,9 +102,8 @@ typedef struct nami_timing {
     double aside; /* as of nami_timer */
 } nami_timing;
 
-enum {
-    NAMI_TIMINGS = 64
-}; /* not resolved at once, at most; a backend remembers more marks */
+/* not resolved at once, at most; a backend remembers more marks */
+enum { NAMI_TIMINGS = 64 };
 
 /* The beginning of something timed. */
 typedef struct nami_timer {
@@ -128,8 +127,8 @@ struct nami_exec {
     int32_t *side;             /* [samples held][side] of each stage, see share.h */
     int32_t *reading;          /* [micro][words], on the host; NULL: no side words */
     int32_t *arranging;        /* [micro][time], on the host; NULL for whole samples */
-    double *
-        losses; /* [3 losses][micro-batches here][slices][micro]: of each loss itself, best, five */
+    /* [3 losses][micro-batches here][slices][micro]: of each loss itself, best, five */
+    double *losses;
     double *squares; /* [share.square] */
     char *boundary;  /* [buffers][boundary bytes] */
     /* their mirrors on the host; the same memory on a host backend */
@@ -141,14 +140,14 @@ struct nami_exec {
     nami_message *message;  /* [buffers] */
     nami_request *requests; /* [buffers][share.parts_most] */
     nami_sums *sums;        /* [stages] */
-    nami_piece *
-        piece; /* [pieces_most] in the order of their actions, which all replicas share */
+    /* [pieces_most] in the order of their actions, which all replicas share */
+    nami_piece *piece;
     int pieces, started;     /* there; which are on their way over replicas */
     nami_reducer_span *span; /* of all stages */
     nami_ring *ring;         /* [stages] */
     nami_group *group;       /* [layout.window] */
-    double *
-        history; /* [layout.window][params] squares of each update; NULL with a flush */
+    /* [layout.window][params] squares of each update; NULL with a flush */
+    double *history;
     int32_t *tally;   /* [micro][targets] to be counted; NULL: not here */
     nami_event *read; /* [slots of units] copies of tokens and targets to a device */
     nami_variant *variant; /* [variants] */
@@ -175,8 +174,8 @@ struct nami_exec {
 
     /* of a device: parameters and states as nami_exec_array hands them out; NULL until then */
     char *shadow;
-    bool *
-        shadowed; /* [params * (1 + states)] handed out since the last step or refresh */
+    /* [params * (1 + states)] handed out since the last step or refresh */
+    bool *shadowed;
 
     /* of the step under way */
     bool train, counted, settled;
@@ -423,8 +422,8 @@ void nami_side_take(const nami_exec *e, const int32_t *token, int64_t count,
 void nami_exec_begin(nami_exec *e, int64_t number);
 void nami_exec_run(nami_exec *e, const nami_route *route, int pending);
 
-static inline int64_t
-nami_exec_pieces(const nami_exec *e) /* numbers of a row of `losses` */
+/* Numbers of a row of `losses` */
+static inline int64_t nami_exec_pieces(const nami_exec *e)
 {
     return (int64_t)(e->share.losses / (size_t)(3 * e->share.sample.losses)) /
            (int64_t)sizeof(double);
@@ -446,8 +445,8 @@ static inline double *nami_merge_counts(const nami_exec *e)
     return nami_merge_squares(e) + e->blueprint.square[e->config.model->params];
 }
 
-static inline int64_t
-nami_exec_samples(const nami_exec *e) /* of this replica and step */
+/* Of this replica and step */
+static inline int64_t nami_exec_samples(const nami_exec *e)
 {
     return e->share.samples.units * e->share.samples.micro;
 }

@@ -87,13 +87,13 @@ typedef struct nami_graph_second {
 
 /* Where one action reads and writes. Pointers are device memory of the backend. */
 typedef struct nami_graph_call {
-    const void
-        *input; /* stage input: activation [B,T,C], of the first one words of samples */
+    /* stage input: activation [B,T,C], of the first one words of samples */
+    const void *input;
     void *output; /* stage output; NULL for the loss stage */
-    const void *
-        doutput; /* gradient of the output, read by B, BI, (BW) ; NULL for the loss stage */
-    void
-        *dinput; /* gradient of the input, written by B, BI; NULL for the first stage */
+    /* gradient of the output, read by B, BI, (BW) ; NULL for the loss stage */
+    const void *doutput;
+    /* gradient of the input, written by B, BI; NULL for the first stage */
+    void *dinput;
     const int32_t *targets; /* [B,targets of a sample]; loss stage only */
     const int32_t *side;    /* [B,side]; NULL where samples have none */
     void *kept, *held, *transient, *packed;

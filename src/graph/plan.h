@@ -62,8 +62,8 @@ typedef struct nami_buffer {
     size_t bytes;
     nami_spot place; /* region NAMI_AT_NONE until placed */
     bool keep;       /* lies in kept memory whatever touches it */
-    int first[NAMI_WALKS],
-        last[NAMI_WALKS]; /* launches that touch it; first -1: none */
+    /* launches that touch it; first -1: none */
+    int first[NAMI_WALKS], last[NAMI_WALKS];
 } nami_buffer;
 
 /* One step of a walk: a pass of a node; without a node the sum IN0 (+ ADD0) -> DIN0 of `value`'s shape. */
@@ -112,8 +112,8 @@ struct nami_graph {
     nami_buffer *buffer; /* [buffers], only while planning */
     int buffers;
     nami_launches list[NAMI_WALKS];
-    const nami_prepared **
-        sums; /* [values] kernel that adds two gradients of a value; NULL: not needed */
+    /* [values] kernel that adds two gradients of a value; NULL: not needed */
+    const nami_prepared **sums;
     nami_graph_sizes sizes;
 };
 

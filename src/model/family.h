@@ -24,16 +24,16 @@ typedef struct nami_block_build {
 typedef struct nami_family {
     const char *name;
     bool made_up; /* needs no data: its vocabulary is its width, any samples do */
-    bool
-        images; /* samples are images with a class: image_* and classes of the options */
-    const char *
-        unread; /* keys of the deck that it does not read while others of its kind do, as "stem" or "heads
-                           tied", and "dropout" for train.dropout; NULL: none */
-    const char
-        *reads;  /* keys that it reads while others of its kind do not; NULL: none */
-    bool masked; /* samples are sentences with masked tokens */
-    bool bare;   /* no linear layer and no norm has a bias: model.bias is no */
-    bool causal; /* no token depends on a later one: sequences can be sliced */
+    /* samples are images with a class: image_* and classes of the options */
+    bool images;
+    /* keys of the deck that it does not read while others of its kind do, as "stem" or "heads tied", and "dropout" for
+     * train.dropout; NULL: none */
+    const char *unread;
+    /* keys that it reads while others of its kind do not; NULL: none */
+    const char *reads;
+    bool masked;     /* samples are sentences with masked tokens */
+    bool bare;       /* no linear layer and no norm has a bias: model.bias is no */
+    bool causal;     /* no token depends on a later one: sequences can be sliced */
     double norm_eps; /* of layer norms; 0: PyTorch's 1e-5 */
     /* Of image models that are lists of layers (net.h): write them down. check and blocks are NULL then. */
     void (*net)(struct nami_net *n, const nami_model_options *o);

@@ -9,8 +9,8 @@
 static const struct reach {
     const char *key;
     bool text, images; /* read by the families of tokens, of images */
-    const char *
-        families; /* starts of the names of those that read it, by blanks; NULL: all of these */
+    /* starts of the names of those that read it, by blanks; NULL: all of these */
+    const char *families;
 } reaches[] = {
     {"layers", true, false, NULL},
     {"width", true, false, NULL},

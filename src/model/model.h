@@ -46,15 +46,14 @@ extern const nami_option_table nami_model_option_table;
 typedef enum nami_init { NAMI_INIT_ZERO, NAMI_INIT_ONE, NAMI_INIT_NORMAL } nami_init;
 
 typedef struct nami_param {
-    char *
-        name; /* PyTorch's names, of gpt nanoGPT's: "transformer.h.0.attn.c_attn.weight" */
+    /* PyTorch's names, of gpt nanoGPT's: "transformer.h.0.attn.c_attn.weight" */
+    char *name;
     nami_shape shape; /* [O,I] for matrices */
     nami_init init;
     double deviation; /* of NAMI_INIT_NORMAL */
     bool decay; /* weight decay applies: matrices, embeddings; not biases and norms */
-    bool
-        statistic; /* no gradient and no optimiser: a running mean of what BW adds to it, see
-                       NAMI_MODEL_MOMENTUM */
+    /* no gradient and no optimiser: a running mean of what BW adds to it, see NAMI_MODEL_MOMENTUM */
+    bool statistic;
     int block; /* first block that uses it */
     int uses;  /* 1, or 2 when tied */
 } nami_param;
@@ -89,9 +88,8 @@ typedef struct nami_model_sample {
     int64_t classes; /* all classes and tokens are below it */
 } nami_model_sample;
 
-enum {
-    NAMI_MODEL_LOSSES = 2
-}; /* of a model at most; each is a mean over its own targets */
+/* of a model at most; each is a mean over its own targets */
+enum { NAMI_MODEL_LOSSES = 2 };
 
 typedef struct nami_model nami_model;
 typedef struct nami_named nami_named;
@@ -105,8 +103,8 @@ struct nami_model {
     nami_param *param;    /* [params] in model order */
     nami_named *named;    /* [params] in order of their names */
     struct nami_net *net; /* layers of an image model; NULL for others */
-    double *
-        seconds; /* [3][blocks] of forward, backward input and weight; NULL: as long as it takes */
+    /* [3][blocks] of forward, backward input and weight; NULL: as long as it takes */
+    double *seconds;
 };
 
 /* Local. Status: NAMI_EINPUT naming the key (width not divisible by heads, ...). */

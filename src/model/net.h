@@ -37,8 +37,8 @@ typedef struct nami_layer {
     bool relu;           /* BATCH_NORM: followed by ReLU */
     bool max;            /* POOL */
     nami_unary function; /* UNARY */
-    double
-        real; /* BATCH_NORM: eps; ADD: share of train.dropout with which the second is dropped */
+    /* BATCH_NORM: eps; ADD: share of train.dropout with which the second is dropped */
+    double real;
 } nami_layer;
 
 typedef struct nami_net {

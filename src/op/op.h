@@ -57,8 +57,8 @@ typedef struct nami_bind {
     nami_tensor dparam[NAMI_OP_PARAM]; /* wide, added to */
     void *packed_f, *packed_b;         /* of param[0] */
     nami_tensor dout;                  /* gradient of out */
-    nami_tensor
-        din[NAMI_OP_IN]; /* gradient of in, overwritten; data NULL: not wanted */
+    /* gradient of in, overwritten; data NULL: not wanted */
+    nami_tensor din[NAMI_OP_IN];
     const void *add[NAMI_OP_IN]; /* added to din, or NULL */
     void *scratch;               /* of the largest need of the node */
     double *shared;   /* nami_op.shared numbers: of the halves and what follows them */
@@ -66,8 +66,8 @@ typedef struct nami_bind {
     bool train;       /* dropout on; loss leaves its gradient */
     uint64_t seed;    /* stream = nami_mix(nami_mix(seed, node->key), step) */
     int64_t step;     /* optimiser step, 0-based */
-    int64_t
-        first_sample; /* global index of the micro-batch's first sample in the step's order */
+    /* global index of the micro-batch's first sample in the step's order */
+    int64_t first_sample;
     double scale;        /* of the loss: 1 / counted tokens of the step */
     double *loss;        /* [B] loss sums per sample; loss operator only */
     double *best, *five; /* [B] as of nami_arg_xent, or NULL */
@@ -105,47 +105,47 @@ struct nami_op {
     void (*pack)(const nami_node *n, const nami_bind *b); /* NULL: nothing packed */
 };
 
-extern const nami_op
-    nami_op_linear; /* in0 x [B,T,I]; param w [O,I], b [O] or -1; out [B,T,O] */
-extern const nami_op
-    nami_op_norm; /* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps; whole[0]: RMS norm, saved -1, rstd */
-extern const nami_op
-    nami_op_rotary; /* in0 qkv; real[0]=theta; whole[0..1]=heads that turn, their width */
+/* in0 x [B,T,I]; param w [O,I], b [O] or -1; out [B,T,O] */
+extern const nami_op nami_op_linear;
+/* in0 x; param w,b [C]; saved mean, rstd [B,T]; real[0]=eps; whole[0]: RMS norm, saved -1, rstd */
+extern const nami_op nami_op_norm;
+/* in0 qkv; real[0]=theta; whole[0..1]=heads that turn, their width */
+extern const nami_op nami_op_rotary;
 extern const nami_op nami_op_swiglu; /* in0 [...,2F]; out [...,F] */
 extern const nami_op nami_op_gelu;   /* in0 x */
-extern const nami_op
-    nami_op_attention; /* in0 qkv, in1 lengths [B] or none; real[0]=p; whole[0..2]=heads, kv heads, whole; see attention.c */
-extern const nami_op
-    nami_op_residual; /* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
+/* in0 qkv, in1 lengths [B] or none; real[0]=p; whole[0..2]=heads, kv heads, whole; see attention.c */
+extern const nami_op nami_op_attention;
+/* out = in0 + dropout(in1); real[0]=p. dL/din0 is dout itself */
+extern const nami_op nami_op_residual;
 extern const nami_op nami_op_dropout; /* out = dropout(in0); real[0]=p */
-extern const nami_op
-    nami_op_embed; /* in0 tokens i32 [B,T], with param[2] wtt then types [B,T] and more; param wte, wpe or -1; no input gradient */
-extern const nami_op
-    nami_op_gather; /* in0 x [B,T,C], in1 row numbers i32 [B,>=M] or -1: row 0; out [B,M,C] */
+/* in0 tokens i32 [B,T], with param[2] wtt then types [B,T] and more; param wte, wpe or -1; no input gradient */
+extern const nami_op nami_op_embed;
+/* in0 x [B,T,C], in1 row numbers i32 [B,>=M] or -1: row 0; out [B,M,C] */
+extern const nami_op nami_op_gather;
 /* in0 logits [B,T,V], in1 words i32 [B,W]: targets at whole[0] .. whole[0] + T - 1; out -1; real[0]=label smoothing */
 extern const nami_op nami_op_xent;
 /* Images are [B,H,W,C]. The window of conv and pool is whole[0..5]: kernel_h, kernel_w, stride, pad_h, pad_w, dilation */
-extern const nami_op
-    nami_op_conv; /* in0 x; param w [O,I/G,KH,KW], b [O] or -1; whole[6]=groups */
+/* in0 x; param w [O,I/G,KH,KW], b [O] or -1; whole[6]=groups */
+extern const nami_op nami_op_conv;
 /* in0 x; param w, b, running mean, running var [C]; saved mean, var [C]; real[0]=eps; whole[0]: ReLU behind it;
  * whole[1]: statistics are shared. What BW adds to the "gradients" of the running ones are the statistics of the
  * micro-batch, or of all samples that share them. */
 extern const nami_op nami_op_batch_norm;
-extern const nami_op
-    nami_op_pool; /* in0 x; whole[6]: 0 mean, 1 maximum; whole[7]: a mean counts padding */
-extern const nami_op
-    nami_op_relu; /* in0 x; its backward pass reads out, so it cannot end a block */
+/* in0 x; whole[6]: 0 mean, 1 maximum; whole[7]: a mean counts padding */
+extern const nami_op nami_op_pool;
+/* in0 x; its backward pass reads out, so it cannot end a block */
+extern const nami_op nami_op_relu;
 extern const nami_op nami_op_unary; /* in0 x; whole[0]: a nami_unary */
-extern const nami_op
-    nami_op_concat; /* out = in0 and in1 [...,C0] [...,C1] side by side */
+/* out = in0 and in1 [...,C0] [...,C1] side by side */
+extern const nami_op nami_op_concat;
 extern const nami_op nami_op_excite; /* out = in0 [B,H,W,C] scaled by in1 [B,1,1,C] */
-extern const nami_op
-    nami_op_flatten; /* in0 [B,H,W,C]; out [B,1,C H W], channels slowest as PyTorch's */
-extern const nami_op
-    nami_op_prepend; /* in0 x [B,..,C] of T rows; param token [C], positions [T+1,C] */
+/* in0 [B,H,W,C]; out [B,1,C H W], channels slowest as PyTorch's */
+extern const nami_op nami_op_flatten;
+/* in0 x [B,..,C] of T rows; param token [C], positions [T+1,C] */
+extern const nami_op nami_op_prepend;
 extern const nami_op nami_op_cast; /* in0 f32; out the same in act; no gradient */
-extern const nami_op
-    nami_op_depth; /* out = in0 + in1, where in1 is dropped for whole samples; real[0]=p */
+/* out = in0 + in1, where in1 is dropped for whole samples; real[0]=p */
+extern const nami_op nami_op_depth;
 extern const nami_op nami_op_wait; /* in0 x; param w [1]; takes set times, see wait.c */
 extern const nami_op nami_op_template; /* a pattern to copy; computes gelu */
 

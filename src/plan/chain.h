@@ -17,8 +17,8 @@ enum { NAMI_CHAIN_MOST = 65536 }; /* blocks of a file */
 typedef struct nami_chain_block {
     char name[40];
     double forward, input, weight; /* seconds of a pass */
-    double
-        output; /* bytes of the activation behind the block; its gradient is as large */
+    /* bytes of the activation behind the block; its gradient is as large */
+    double output;
     double kept;      /* bytes it keeps from forward to backward beside its input */
     double transient; /* bytes alive inside one pass */
     double parameter; /* bytes of its parameters */
@@ -29,8 +29,8 @@ typedef struct nami_chain_block {
 typedef struct nami_chain_link {
     double latency; /* seconds of a message beside its bytes */
     double rate;    /* bytes/s of messages between two ranks, one direction */
-    double
-        reduce; /* bytes/s of a sum over replicas: bytes of the buffer / seconds, for 2 replicas */
+    /* bytes/s of a sum over replicas: bytes of the buffer / seconds, for 2 replicas */
+    double reduce;
 } nami_chain_link;
 
 typedef struct nami_chain {

@@ -8,8 +8,8 @@
 /* Work of single blocks. */
 typedef struct nami_block_prices {
     int blocks;
-    double *
-        work; /* [3][blocks] of F, BI, BW: FLOPs of one sample, or seconds where blocks take set times */
+    /* [3][blocks] of F, BI, BW: FLOPs of one sample, or seconds where blocks take set times */
+    double *work;
     int64_t *elements; /* [blocks] of parameters that the block uses first */
     int tied;          /* parameter used by the first and the last block; -1: none */
 } nami_block_prices;
@@ -29,12 +29,12 @@ typedef struct nami_stage_prices {
     int stages;
     double *f, *bi, *bw; /* [stages] seconds of one micro-batch */
     double *bytes;       /* [stages] of the message behind each */
-    double
-        reduce; /* seconds of the gradient sum over replicas, of the slowest position */
-    double
-        after; /* seconds behind the last action: a tied embedding's two sums, the optimiser */
-    double
-        least; /* bytes that the fullest position needs at least: weights and their state */
+    /* seconds of the gradient sum over replicas, of the slowest position */
+    double reduce;
+    /* seconds behind the last action: a tied embedding's two sums, the optimiser */
+    double after;
+    /* bytes that the fullest position needs at least: weights and their state */
+    double least;
     double busy;  /* seconds of one micro-batch on the busiest position, F, BI and BW */
     double again; /* the same with the forward run again */
 } nami_stage_prices;

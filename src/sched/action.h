@@ -38,12 +38,12 @@ typedef struct nami_action {
     uint8_t kind;  /* nami_kind */
     uint8_t copy;  /* copy of the model, 0 unless bidirectional */
     uint8_t flags; /* NAMI_FLAG_... */
-    uint8_t
-        version; /* weight version read or made, modulo the versions kept; 0 with flush */
+    /* weight version read or made, modulo the versions kept; 0 with flush */
+    uint8_t version;
     uint16_t stage; /* 0-based, of the stage that acts */
     uint16_t slice; /* token slice, 0 unless sliced */
-    int32_t
-        unit; /* micro-batch (or mini-batch without flush); -1 for REDUCE, UPDATE, DRAIN with flush */
+    /* micro-batch (or mini-batch without flush); -1 for REDUCE, UPDATE, DRAIN with flush */
+    int32_t unit;
 } nami_action;
 
 _Static_assert(sizeof(nami_action) == 12, "an action is 12 bytes");

@@ -11,8 +11,8 @@ enum { OUTPUT = 1, GRADIENT = 2 };
 
 typedef struct walk {
     const nami_schedule *s;
-    uint8_t *
-        left; /* [stages][units][slices]: OUTPUT, GRADIENT of the stage is on its way */
+    /* [stages][units][slices]: OUTPUT, GRADIENT of the stage is on its way */
+    uint8_t *left;
     uint8_t *reduced; /* [stages]: one bit a copy */
     int64_t *next;    /* [positions]: the entry a position stands at */
     bool *asleep;     /* [positions] */

@@ -31,8 +31,8 @@ typedef struct nami_sim_place {
 typedef struct nami_sim {
     const nami_schedule *s;
     const nami_cost *cost;
-    double
-        scale; /* times are kept in units of 1/scale: S K/P for uniform costs, else 1 */
+    /* times are kept in units of 1/scale: S K/P for uniform costs, else 1 */
+    double scale;
     bool uniform;    /* all stages cost the same */
     double *left[2]; /* [stages][units][slices] when output, gradient left its stage */
     double *posted

@@ -11,8 +11,8 @@ enum { NAMI_SHADES = 8 };
 typedef struct nami_palette {
     int shades; /* used, 1 to NAMI_SHADES */
     int positions;
-    int32_t *
-        stage; /* copy and stage of each box that a position has, ascending, position by position */
+    /* copy and stage of each box that a position has, ascending, position by position */
+    int32_t *stage;
     int64_t *first;        /* [positions + 1] where a position's begin */
     bool used[NAMI_KINDS]; /* kinds that occur with a length */
 } nami_palette;

@@ -23,13 +23,13 @@ typedef struct nami_cost {
     int ranks_per_node; /* positions that share a node, counted from 0; 0: all are on one */
     double node_latency, node_bandwidth; /* the same for messages between nodes */
     bool serial; /* a position sends one message after another to the same peer */
-    bool
-        apart; /* pairs run one after the other, each action when it can: as on a device */
+    /* pairs run one after the other, each action when it can: as on a device */
+    bool apart;
     const double *bytes; /* [stages] of the message behind stage s, or NULL = 0 */
     int64_t samples; /* of a micro-batch, where they are split over ranks; 0: many */
-    double update,
-        reduce; /* time of UPDATE and REDUCE of one position; 0. REDUCEs of a position run one after
-                               the other beside the computation; an UPDATE waits for that of its stage */
+    /* time of UPDATE and REDUCE of one position; 0. REDUCEs of a position run one after the other beside the
+     * computation; an UPDATE waits for that of its stage */
+    double update, reduce;
     bool reduce_alone; /* nothing is computed beside a REDUCE */
 } nami_cost;
 
@@ -59,19 +59,18 @@ typedef struct nami_critical {
 typedef struct nami_prediction {
     double makespan; /* first start to last end over all positions */
     double bubble;   /* idle / (P * makespan); where samples are split, of all ranks */
-    double
-        span_bubble; /* largest over positions of idle between own first and last action / own span */
+    /* largest over positions of idle between own first and last action / own span */
+    double span_bubble;
     double *idle; /* [positions] makespan - busy */
     double *busy; /* [positions] */
-    double *
-        peak; /* [positions] activations in flight of a rank, in M_a (a stage counts P/S) */
-    double *
-        weights; /* [positions] weights held by a rank, in model/P: copies of the model x
-                    versions, and what a policy predicts */
+    /* [positions] activations in flight of a rank, in M_a (a stage counts P/S) */
+    double *peak;
+    /* [positions] weights held by a rank, in model/P: copies of the model x versions, and what a policy predicts */
+    double *weights;
     /* The pipeline is full from the end of the first backward to the end of the last forward of stage 0. */
     double fill, steady, drain; /* time before, in and after it */
-    double
-        steady_bubble; /* the same in the steady time; 0 when steady is 0: it was never full */
+    /* the same in the steady time; 0 when steady is 0: it was never full */
+    double steady_bubble;
     int64_t messages;        /* over all ranks of all positions, both directions */
     double *sent, *received; /* [positions] bytes */
     nami_critical critical;

@@ -28,8 +28,8 @@ typedef struct nami_job {
     uint64_t key;                             /* of the order of samples */
     nami_prof prof;
     nami_exec *exec;
-    int64_t from_step,
-        from_sample; /* where this run starts: steps done, training samples used */
+    /* where this run starts: steps done, training samples used */
+    int64_t from_step, from_sample;
 } nami_job;
 
 /* Model, backend and legs of `settings` on `ranks` ranks.

@@ -24,10 +24,10 @@ typedef struct nami_meter_step {
 
 typedef struct nami_meter {
     double peak; /* FLOP/s of matrix products, all ranks at once, measured */
-    double
-        hop; /* seconds of one message between neighbours, the slowest pair, measured */
-    double
-        step_hop; /* the same between actions of the last recorded step, see gap.h; 0: unknown */
+    /* seconds of one message between neighbours, the slowest pair, measured */
+    double hop;
+    /* the same between actions of the last recorded step, see gap.h; 0: unknown */
+    double step_hop;
     double offset; /* of this rank's clock to rank 0's, seconds */
     double flops_before;
     int64_t steps; /* measured: all but those of the first window of a leg */

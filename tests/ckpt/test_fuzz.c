@@ -12,8 +12,8 @@
 
 static int try_case(int64_t number);
 static fuzz z = {.try_case = try_case, .few = 1000, .many = 300000, .seconds = 600};
-static bool
-    foreign; /* a file in the oldest format, without checksums, as other tools write it */
+/* a file in the oldest format, without checksums, as other tools write it */
+static bool foreign;
 static char scratch[512], path[600];
 static char *original;
 static size_t bytes;

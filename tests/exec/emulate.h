@@ -18,21 +18,21 @@ typedef struct emulate_way {
     int stages;
     const int *cut;   /* [stages + 1] */
     const int *depth; /* [stages] forwards ahead of the first backward, order 1F1B */
-    const int *
-        before; /* [stages][units of a replica's window] updates before each forward; NULL: by depth */
-    const int *
-        rerun; /* [stages] 1: forward again before the backward, with its weights; or NULL */
+    /* [stages][units of a replica's window] updates before each forward; NULL: by depth */
+    const int *before;
+    /* [stages] 1: forward again before the backward, with its weights; or NULL */
+    const int *rerun;
     int batch;     /* samples of an update */
     int units;     /* micro-batches of an update, over all replicas */
     int replicas;  /* that run their own micro-batches; 1 when samples are split */
     int window;    /* updates between two drains */
     int optimizer; /* 0: SGD with momentum, 1: AdamW */
-    double rate, momentum, beta1, beta2, eps, decay,
-        clip; /* clip: of each stage's own norm, 0: off */
-    double
-        correction; /* newest: T2's D, the backward reads w - delay * delta; 0: off */
-    double
-        annealing; /* newest: T1's K, updates until the rate of every stage is whole; 0: off */
+    /* clip: of each stage's own norm, 0: off */
+    double rate, momentum, beta1, beta2, eps, decay, clip;
+    /* newest: T2's D, the backward reads w - delay * delta; 0: off */
+    double correction;
+    /* newest: T1's K, updates until the rate of every stage is whole; 0: off */
+    double annealing;
     uint64_t seed;
     int64_t time;
 } emulate_way;

@@ -13,8 +13,8 @@ typedef struct world {
     const nami_schedule *s;
     const nami_route *route; /* [positions] */
     int64_t *at;             /* [positions] next task */
-    int *
-        *content; /* [positions][buffers] value that lies there, NOBODY: free for use */
+    /* [positions][buffers] value that lies there, NOBODY: free for use */
+    int **content;
     bool *posted, *sent; /* [keys] */
     uint64_t random;
 } world;

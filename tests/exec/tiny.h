@@ -176,12 +176,13 @@ static inline uint64_t tiny_hash(uint64_t h, const float *x, int64_t count)
 enum { TINY_STRETCH = 65536 };
 typedef struct tiny_piece {
     int64_t from, count;
-    int64_t
-        hash; /* of the hashes of its stretches, each of which does not depend on the others */
+    /* of the hashes of its stretches, each of which does not depend on the others */
+    int64_t hash;
     bool owned;
 } tiny_piece;
 
-/* Hashes of the stretches of elements [from, from + count), which begins with one, mixed with their numbers and added up. */
+/* Hashes of the stretches of elements [from, from + count), which begins with one, mixed with their numbers and added
+ * up. */
 static inline int64_t tiny_stretches(const float *x, int64_t from, int64_t count)
 {
     uint64_t sum = 0;

@@ -42,11 +42,11 @@ typedef struct chain {
     void **param;              /* [params] wide */
     void *(*grad)[CHAIN_USES]; /* [params] gradient sum of each use, NULL beyond uses */
     nami_model_sample sample;
-    int32_t *token,
-        *target; /* [micro * batch][words], [targets] of the sample, set by the caller */
+    /* [micro * batch][words], [targets] of the sample, set by the caller */
+    int32_t *token, *target;
     double *loss, *second; /* [micro * batch] */
-    int32_t *
-        piece[2]; /* [batch * words / slices] tokens and targets of the slice at hand */
+    /* [batch * words / slices] tokens and targets of the slice at hand */
+    int32_t *piece[2];
     int32_t *side;   /* [batch] side words of the micro-batch at hand */
     double *part[2]; /* [batch] losses of the slice at hand */
     int64_t step, first_sample;

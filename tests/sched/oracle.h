@@ -21,8 +21,8 @@ typedef struct oracle_edge {
 typedef struct oracle {
     const nami_schedule *s;
     int nodes, edges, room;
-    nami_action
-        *action[2];    /* [nodes] the actions of a node: one, or the two of a pair */
+    /* [nodes] the actions of a node: one, or the two of a pair */
+    nami_action *action[2];
     int *actions;      /* [nodes] */
     int *position;     /* [nodes] */
     int *head, *waits; /* [nodes] */

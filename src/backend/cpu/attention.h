@@ -14,8 +14,8 @@ typedef struct nami_head {
     const nami_arg_attention *a;
     int64_t b, h, g, time, width; /* sample, head, group, T, D */
     int64_t share;                /* heads of a group */
-    int64_t first,
-        columns; /* position of row 0 in the sample; columns in all: first + T, or length[b] */
+    /* position of row 0 in the sample; columns in all: first + T, or length[b] */
+    int64_t first, columns;
     int64_t padded, panels;  /* first + T in whole tiles; D in whole tiles */
     int64_t q, stride;       /* first element of q in qkv; its row stride (H+2G)D */
     int64_t dk, dv;          /* first elements of k, v in qkv and dqkv */

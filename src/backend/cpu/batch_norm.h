@@ -10,8 +10,8 @@
 typedef struct nami_batch_job {
     const nami_arg_batch_norm *a;
     float *mean, *scale; /* y = (x - mean) scale + b */
-    float *first,
-        *second; /* sums of dy and dy (x - mean); then r and q of dx = scale dy + q (x - mean) + r */
+    /* sums of dy and dy (x - mean); then r and q of dx = scale dy + q (x - mean) + r */
+    float *first, *second;
     int64_t chunk, chunks; /* rows of a chunk, and their number */
     float *partial;        /* [chunks][2][C] */
 } nami_batch_job;

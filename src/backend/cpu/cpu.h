@@ -26,10 +26,10 @@ typedef struct nami_cpu_kernel {
 /* What a prepared kernel keeps. */
 typedef struct nami_cpu_plan {
     const nami_cpu_kernel *kernel; /* NULL: a matrix product, or a kernel with a sum */
-    nami_product
-        *product; /* matrix product; NULL for others, and for a widened layer */
-    nami_product
-        *other; /* LINEAR_PACK: the product of LINEAR_BI; CONV_BW: see patches.c */
+    /* matrix product; NULL for others, and for a widened layer */
+    nami_product *product;
+    /* LINEAR_PACK: the product of LINEAR_BI; CONV_BW: see patches.c */
+    nami_product *other;
     nami_convolution *conv, *other_conv; /* the same for convolutions */
     size_t scratch_each; /* bytes of scratch for each thread, a multiple of 64 */
     double *partial;     /* SQUARES: sums of blocks, added in order */

@@ -122,9 +122,8 @@ static void norm_bi_range(const void *args, int64_t first, int64_t end, void *sc
         norm_bi_body(NAMI_BF16, a, first, end);
 }
 
-enum {
-    BLOCK = 32
-}; /* rows summed before they are added to the total: keeps rounding errors small */
+/* rows summed before they are added to the total: keeps rounding errors small */
+enum { BLOCK = 32 };
 
 /* Vector c of dw and db. */
 NAMI_INLINE void norm_bw_vector(nami_dtype act, const nami_arg_norm *a, int64_t c,

@@ -15,8 +15,8 @@ typedef struct nami_product_spec {
     nami_dtype in, out;      /* type of a and b; of c; f32 or bf16 */
     bool bias;               /* bias [n] f32 is added to each row */
     bool sum;                /* c is added to */
-    bool
-        primitive; /* f32: by the matmul primitive, not sgemm, where it has AVX-512 kernels */
+    /* f32: by the matmul primitive, not sgemm, where it has AVX-512 kernels */
+    bool primitive;
     bool pack; /* b comes packed by nami_product_pack from its f32 original */
 } nami_product_spec;
 
@@ -43,8 +43,8 @@ void nami_product_free(nami_product *p);
 
 const nami_product_spec *nami_product_spec_of(const nami_product *p);
 size_t nami_product_scratch(const nami_product *p); /* bytes of scratch of a run */
-size_t
-nami_product_packed(const nami_product *p); /* bytes of packed b; 0 when not packed */
+/* Bytes of packed b; 0 when not packed */
+size_t nami_product_packed(const nami_product *p);
 
 /* Where packed b [k,n] bf16 puts element (k, n): blocks of 2 pairs x columns elements, and inside of a block
  * (k / 2 % pairs * columns + n % columns) * 2 + k % 2. What lies outside of b is zero. */

@@ -14,12 +14,12 @@ enum { HANDLE_X, HANDLE_W, HANDLE_BIAS, HANDLE_Y, HANDLE_SCRATCH, HANDLES };
 
 struct nami_convolution {
     nami_convolution_spec spec;
-    dnnl_primitive_t run,
-        reorder; /* reorder: plain weights to packed ones; BW: the other way, adding */
+    /* reorder: plain weights to packed ones; BW: the other way, adding */
+    dnnl_primitive_t run, reorder;
     dnnl_memory_t memory[HANDLES]; /* their data is set at each run; NULL: not used */
     dnnl_memory_t plain;           /* weights as the model has them */
-    size_t scratch,
-        packed; /* bytes of the library's scratch; of weights in its layout */
+    /* bytes of the library's scratch; of weights in its layout */
+    size_t scratch, packed;
 };
 
 /* What planning needs and forgets. */

@@ -17,8 +17,8 @@ typedef struct conv_shape {
     desc src, weights, bias, dst;
     bool has_bias;
     dnnl_dims_t strides, dilates, padding;
-    const char *
-        prefer; /* take the first implementation whose name begins so, if there is one; NULL: the first */
+    /* take the first implementation whose name begins so, if there is one; NULL: the first */
+    const char *prefer;
 } conv_shape;
 
 /* How blocks of a matrix lie: padded sizes, elements between blocks, and the blocks inside. */

@@ -102,8 +102,8 @@ const nami_cpu_kernel nami_cpu_embed_bw = {
 typedef struct xent_job {
     const nami_arg_xent *a;
     double *row; /* [B*T] */
-    double *
-        place; /* [B*T] how many logits are larger than the target's, -1: it does not count */
+    /* [B*T] how many logits are larger than the target's, -1: it does not count */
+    double *place;
 } xent_job;
 
 static inline int64_t target_of(const nami_arg_xent *a, int64_t n)

@@ -8,9 +8,8 @@
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/vec.h"
 
-enum {
-    CHUNK = 2048
-}; /* columns of y at a time: few passes over dx, copies that the cache holds */
+/* columns of y at a time: few passes over dx, copies that the cache holds */
+enum { CHUNK = 2048 };
 
 /* Copy rows with a change of type. */
 typedef struct convert_job {

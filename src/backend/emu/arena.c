@@ -7,9 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-    POISON = 0xff
-}; /* all ones are NaN in f32, f64 and bf16, and -1 in whole numbers */
+/* all ones are NaN in f32, f64 and bf16, and -1 in whole numbers */
+enum { POISON = 0xff };
 
 /* The file's memory at `where` of a reserved range, untouchable. */
 static bool map(int file, char *where, size_t bytes)

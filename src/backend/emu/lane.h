@@ -32,8 +32,8 @@ typedef struct nami_emu_item {
     double queued; /* nami_now */
     int mark;      /* slot of its moment; AFTER: in the other lane */
     bool fails;
-    struct nami_emu_lane
-        *other; /* AFTER: the lane whose item number `number` comes first */
+    /* AFTER: the lane whose item number `number` comes first */
+    struct nami_emu_lane *other;
     int64_t number;
 } nami_emu_item;
 

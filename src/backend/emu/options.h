@@ -10,8 +10,8 @@
 typedef struct nami_emu_options {
     int delegate;   /* index: ref, cpu */
     int64_t memory; /* MiB */
-    double
-        copy_latency; /* seconds of a copy between host and device, beside its bytes */
+    /* seconds of a copy between host and device, beside its bytes */
+    double copy_latency;
     double copy_bandwidth; /* bytes/s of such a copy; 0: no cost */
     double jitter; /* seconds: the longest random delay before each piece of work */
     int64_t seed;  /* of the delays */
