@@ -94,6 +94,7 @@ static nami_status simulate_lists(nami_simulate_costs *c, const nami_schedule *s
     nami_cost cost;
     nami_prediction p;
     bool timeline = f->timeline || *f->svg != '\0' || *f->trace != '\0';
+    NAMI_TRY(nami_simulate_check_pairs(f, s));
     NAMI_TRY(nami_simulate_costs_for(c, s->place.stages, &cost));
     nami_status status = nami_simulate(s, &cost, timeline, &p);
     if (status == NAMI_OK)

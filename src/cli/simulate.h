@@ -35,6 +35,8 @@ extern const nami_option_table nami_simulate_flag_table; /* of these flags */
  * Local. Status: NAMI_EINPUT naming the flag. */
 nami_status nami_simulate_check(const nami_simulate_flags *f);
 nami_status nami_simulate_check_one(const nami_simulate_flags *f, const nami_recipe *r);
+nami_status nami_simulate_check_pairs(const nami_simulate_flags *f,
+                                      const nami_schedule *s); /* with its lists */
 
 /* The lists asked for: compute actions, and communication, sums and updates where the flags or a window need them.
  * Local. Status: those of nami_schedule_make. */

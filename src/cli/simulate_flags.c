@@ -56,8 +56,8 @@ static const nami_option rows[] = {
     TEXT("node-bandwidth", node_bandwidth, "",
          "bytes a time unit of a message between nodes, or inf; empty: --bandwidth"),
     SWITCH("apart", apart,
-           "run pairs of actions one after the other, each when it can; schedules "
-           "without pairs are the same either way"),
+           "run pairs of actions, as dualpipe has them, one after the other, each "
+           "when it can"),
     SWITCH("serial-links", serial,
            "a position sends one message after another to the same peer"),
     TIME("update", update, "0", "optimiser step of one position"),
@@ -165,6 +165,23 @@ nami_status nami_simulate_check_one(const nami_simulate_flags *f, const nami_rec
                                        "without --split sample"};
     NAMI_TRY(nami_option_check_reach(&nami_simulate_flag_table, f, &samples, 1));
     return nami_lists_check(r, &nami_simulate_flag_table, f);
+}
+
+static bool has_pairs(const nami_schedule *s)
+{
+    for (int p = 0; p < s->place.positions; p++)
+        for (int64_t i = 0; i < s->list[p].count; i++)
+            if (nami_list_pair(&s->list[p], i))
+                return true;
+    return false;
+}
+
+nami_status nami_simulate_check_pairs(const nami_simulate_flags *f,
+                                      const nami_schedule *s)
+{
+    const nami_option_reach apart = {"apart", !f->apart || has_pairs(s),
+                                     "without pairs of actions in the lists"};
+    return nami_option_check_reach(&nami_simulate_flag_table, f, &apart, 1);
 }
 
 nami_status nami_simulate_lists(const nami_simulate_flags *f, const nami_recipe *r,

@@ -38,12 +38,14 @@ static nami_status check_evaluations(const nami_settings *s)
                                    COUNT(ckpt));
 }
 
-/* Naive loops run in one thread. (An imitated device takes threads from any job script.) */
+/* Naive loops run in one thread, also those of an imitated device. */
 static nami_status check_threads(const nami_settings *s)
 {
+    const bool direct = strcmp(nami_settings_backend(s), "ref") == 0;
     const nami_option_reach reach = {
-        "threads", strcmp(nami_settings_backend(s), "ref") != 0,
-        "with train.backend = ref, which computes in one thread"};
+        "threads", strcmp(nami_settings_host_backend(s), "ref") != 0,
+        direct ? "with train.backend = ref, which computes in one thread"
+               : "with emu.delegate = ref, which computes in one thread"};
     return nami_option_check_reach(&nami_train_option_table, &s->train, &reach, 1);
 }
 

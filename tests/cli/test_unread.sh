@@ -127,7 +127,8 @@ for key in delegate=cpu memory=100 copy_latency=1ms copy_bandwidth=1e9 jitter=1m
 done
 dead synthetic emu.seed 'without emu.jitter' emu.seed=2
 dead gpt train.threads 'with train.backend = ref, which computes in one thread' train.backend=ref train.threads=2
-expect 0 '2 positions' plan synthetic.ini train.threads=2
+dead synthetic train.threads 'with emu.delegate = ref, which computes in one thread' train.threads=2
+expect 0 '2 positions' plan synthetic.ini train.threads=2 emu.delegate=cpu
 
 found='without plan.method = nami or ashpipe'
 for key in profile=x.csv weights=2bw levels=2 bandwidth=1e9 memory=1e9; do
@@ -159,6 +160,12 @@ useless 'without --recompute or --stage-recompute' --tr --tr 2
 useless 'without --node-latency or --node-bandwidth' --ranks-per-node --ranks-per-node 2
 useless 'without --latency or --bandwidth' --serial-links --serial-links
 useless 'without --reduce' --reduce-alone --reduce-alone
+useless 'without pairs of actions in the lists' --apart --apart
+useless 'without pairs of actions in the lists' --apart --schedule dualpipe --evaluate --apart
+for schedule in dualpipe dualpipev; do
+    expect 0 'makespan' simulate --positions 4 --microbatches 8 --schedule $schedule --apart
+done
+expect 0 'dualpipe' simulate --positions 4 --microbatches 8 --compare --apart
 useless 'without --split sample' --samples --samples 4
 useless 'with --list' --positions --list
 useless 'with --list' --json --list --positions 0 --microbatches 0 --json

@@ -28,7 +28,7 @@ number() {
 predict() {
     share=$(awk "BEGIN { print $4 / 1000 }")
     "$program" simulate --schedule "$1" --weights "$2" --positions "$3" --microbatches "$5" --per-update 1 --tf "$share" --tbi "$share" \
-        --tbw "$share" --latency "$6" --apart --json >"$scratch/predicted.json"
+        --tbw "$share" --latency "$6" --json >"$scratch/predicted.json"
 }
 
 # measure NAME WEIGHTS P MS UPDATES

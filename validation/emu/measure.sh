@@ -73,9 +73,13 @@ END
     report=$scratch/run/report.json
     hop=$(number "$report" hop_step_seconds)
     share=$(awk "BEGIN { print $chunks * $ms / 1000 }")
+    case $name in
+    dualpipe*) apart=--apart ;;
+    *) apart= ;;
+    esac
     # shellcheck disable=SC2086
     "$program" simulate --schedule "$name" --positions "$p" --microbatches "$m" ${size:+--$size} \
-        --tf "$share" --tbi "$share" --tbw "$share" --latency "$hop" --apart --json >"$scratch/predicted.json" || return
+        --tf "$share" --tbi "$share" --tbw "$share" --latency "$hop" $apart --json >"$scratch/predicted.json" || return
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$name" "$given" "$p" "$m" "$ms" "$hop" \
         "$(number "$scratch/predicted.json" bubble)" "$(number "$report" bubble_measured)" "$(gaps "$report")" |
         tee -a "$results"
