@@ -38,8 +38,10 @@ typedef struct nami_ckpt_state {
     int64_t partials;
     char *deck; /* resolved deck */
     char *build;
-    char *parent;  /* path of the checkpoint this run started from, "" */
-    char *data;    /* identity of the training set: its checksum and size */
+    char *parent; /* path of the checkpoint this run started from, "" */
+    char *data;   /* identity of the training set: its checksum and size */
+    char
+        *numbers; /* what of the results depends on the layout, in words; "": nothing */
     int64_t spare; /* not stored: the file of this step is not deleted; 0: none */
 } nami_ckpt_state;
 

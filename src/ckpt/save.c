@@ -124,6 +124,8 @@ static nami_status write_state(nami_store *s, const nami_ckpt_state *state)
     NAMI_TRY(nami_store_set_text(s, "build", state->build ? state->build : ""));
     NAMI_TRY(nami_store_set_text(s, "parent", state->parent ? state->parent : ""));
     NAMI_TRY(nami_store_set_text(s, "data", state->data ? state->data : ""));
+    if (state->numbers && state->numbers[0])
+        NAMI_TRY(nami_store_set_text(s, "numbers", state->numbers));
     return nami_store_set_int(s, "state_crc", nami_ckpt_state_crc(state));
 }
 

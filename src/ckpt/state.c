@@ -18,6 +18,8 @@ int64_t nami_ckpt_state_crc(const nami_ckpt_state *s)
     for (int i = 0; i < 4; i++)
         crc = nami_store_crc(crc, text[i] ? text[i] : "",
                              text[i] ? strlen(text[i]) + 1 : 1);
+    if (s->numbers && s->numbers[0])
+        crc = nami_store_crc(crc, s->numbers, strlen(s->numbers) + 1);
     return crc;
 }
 
@@ -30,7 +32,12 @@ static nami_status read_fields(nami_store *s, nami_ckpt_state *state)
     NAMI_TRY(nami_store_get_text(s, "deck", &state->deck));
     NAMI_TRY(nami_store_get_text(s, "build", &state->build));
     NAMI_TRY(nami_store_get_text(s, "parent", &state->parent));
-    return nami_store_get_text(s, "data", &state->data);
+    NAMI_TRY(nami_store_get_text(s, "data", &state->data));
+    if (nami_store_get_text(s, "numbers", &state->numbers) != NAMI_OK) {
+        nami_fail_clear(); /* where nothing depends, or the checksum tells */
+        state->numbers = nami_strdup("");
+    }
+    return NAMI_OK;
 }
 
 /* Read on this process alone. */
@@ -73,6 +80,7 @@ static void share(nami_comm *c, nami_ckpt_state *state)
     share_text(c, &state->build);
     share_text(c, &state->parent);
     share_text(c, &state->data);
+    share_text(c, &state->numbers);
 }
 
 nami_status nami_ckpt_state_read(nami_comm *c, const char *path, nami_ckpt_state *state)
@@ -94,5 +102,6 @@ void nami_ckpt_state_free(nami_ckpt_state *s)
     nami_free(s->build);
     nami_free(s->parent);
     nami_free(s->data);
+    nami_free(s->numbers);
     *s = (nami_ckpt_state){0};
 }

@@ -77,7 +77,9 @@ static const nami_option rows[] = {
     ROW(clip_scope, CHOICE, .fallback = "all", .choices = scopes,
         .help =
             "Whose norm train.clip bounds: of all stages together, or of each stage "
-            "by itself. Without a flush only a stage's own norm can be known."),
+            "by itself, so that results depend on the cut. Without a flush only a "
+            "stage's "
+            "own norm can be known."),
     ROW(anneal, INT, .fallback = "0", .minimum = 0, .maximum = 1e15, .unit = "steps",
         .help = "With pipeline.weights = newest, PipeMare's first technique: at step k "
                 "a stage with weights T updates late divides its rate by T^(1 - "

@@ -79,6 +79,12 @@ void nami_run_take_down(nami_run *run); /* Collective. */
 
 /* Events of the run; on ranks other than 0 nothing happens. Local. A log that cannot be written shows in log_status. */
 void nami_run_tell_start(nami_run *run);
+
+/* What of the results depends on the layout in force beyond rounding, "" when nothing: for checkpoints; and a warning
+ * when that of the checkpoint says another. Local. The caller frees the text. */
+char *nami_run_numbers(const nami_run *run);
+void nami_run_tell_numbers(const nami_run *run);
+
 void nami_run_tell_step(nami_run *run, const nami_meter_step *m);
 void nami_run_tell_switch(nami_run *run, double seconds);
 void nami_run_tell_eval(nami_run *run, const nami_exec_result *r, double seconds);

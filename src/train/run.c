@@ -29,6 +29,9 @@ static nami_status evaluate(nami_run *run, int64_t batches)
 
 static nami_status save(nami_run *run)
 {
+    if (run->saved == run->step)
+        return NAMI_OK;
+    char *numbers = nami_run_numbers(run);
     nami_ckpt_state state = {
         .step = run->step,
         .sample = run->job.from_sample +
@@ -39,14 +42,17 @@ static nami_status save(nami_run *run)
         .build = (char *)(uintptr_t)run->request->build,
         .parent = run->parent,
         .data = (char *)(uintptr_t)nami_job_identity(&run->job),
+        .numbers = numbers,
         .spare = run->best.step};
     double start = nami_now();
-    if (run->saved == run->step)
-        return NAMI_OK;
     nami_comm_phase(run->comm, "saving a checkpoint", run->settings->run.stall_seconds);
     nami_status status = run->journal ? nami_journal_sync(run->journal) : NAMI_OK;
-    NAMI_TRY(nami_agree(run->comm, status));
-    NAMI_TRY(nami_agree(run->comm, nami_job_save(&run->job, run->checkpoints, &state)));
+    status = nami_agree(run->comm, status);
+    if (status == NAMI_OK)
+        status =
+            nami_agree(run->comm, nami_job_save(&run->job, run->checkpoints, &state));
+    nami_free(numbers);
+    NAMI_TRY(status);
     double end = nami_now();
     nami_prof_add(&run->job.prof, NAMI_PHASE_IO, start, end);
     if (run->best.step == run->step)

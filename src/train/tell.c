@@ -96,6 +96,7 @@ void nami_run_tell_start(nami_run *run)
         nami_log(NAMI_INFO, "resuming after step %lld from %s", (long long)run->step,
                  run->parent);
         nami_state_differences(&run->found, run->settings);
+        nami_run_tell_numbers(run);
     }
     nami_event_begin(&event, resumed ? "restart" : "start", run->step);
     nami_event_text(&event, "time_utc", run->begun);

@@ -72,6 +72,7 @@ static inline nami_ckpt_state contents_state(int64_t step)
     s.build = nami_strdup("nami 0");
     s.parent = nami_strdup("");
     s.data = nami_strdup("crc32:00000000 of 5 tokens");
+    s.numbers = nami_strdup(step % 2 ? "gradients clipped by stages" : "");
     return s;
 }
 
@@ -82,7 +83,7 @@ static inline bool contents_same_state(const nami_ckpt_state *a)
     bool same = a->sample == b.sample && a->seed == b.seed &&
                 a->partials == b.partials && !strcmp(a->deck, b.deck) &&
                 !strcmp(a->build, b.build) && !strcmp(a->parent, b.parent) &&
-                !strcmp(a->data, b.data);
+                !strcmp(a->data, b.data) && !strcmp(a->numbers, b.numbers);
     nami_ckpt_state_free(&b);
     return same;
 }
