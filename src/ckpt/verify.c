@@ -252,6 +252,7 @@ nami_status nami_ckpt_newest(nami_comm *c, const char *directory, char **path)
     nami_status status = NAMI_OK;
     *path = NULL;
     NAMI_TRY(list_candidates(c, directory, &step, &count));
+    NAMI_CHECK(step || count == 0);
     for (int i = 0; i < count && !*path && status == NAMI_OK; i++) {
         char *candidate = nami_ckpt_path(directory, step[i]);
         status = nami_ckpt_verify(c, candidate);

@@ -166,6 +166,7 @@ static nami_status copy_input(work *w, nami_pictures *p, int64_t block, uint8_t 
 static nami_status copy_inputs(work *w)
 {
     int64_t bytes = w->facts.channels * w->facts.height * w->facts.width;
+    NAMI_CHECK(bytes > 0);
     int64_t block = 1 + BLOCK / bytes;
     uint8_t *pixel = nami_alloc(NAMI_MEM_DATA, (size_t)(block * bytes));
     uint16_t *label = nami_alloc(NAMI_MEM_DATA, (size_t)block * sizeof *label);

@@ -91,7 +91,7 @@ static nami_status take_sizes(work *w, const char *path, int64_t time, int64_t s
 static nami_status check_shapes(work *w, nami_store *s, int input)
 {
     const char *path = w->order->input[input];
-    int64_t rows, time, slots, width;
+    int64_t rows = 0, time = 0, slots = 0, width = 0;
     NAMI_TRY(get_shape(s, path, IDS, &w->samples[input], &time));
     NAMI_TRY(get_shape(s, path, POSITIONS, &rows, &slots));
     NAMI_TRY(take_sizes(w, path, time, slots));

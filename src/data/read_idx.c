@@ -112,7 +112,7 @@ static void drop_idx(nami_pictures *p)
 nami_status nami_idx_open(const char *images, const char *label, const char *spool,
                           nami_pictures *p)
 {
-    int64_t extent[3], count;
+    int64_t extent[3] = {0}, count = 0;
     NAMI_TRY(nami_source_open_declared(images, spool, &p->source[0]));
     NAMI_TRY(nami_source_open_declared(label, spool, &p->source[1]));
     NAMI_TRY(read_header(p->source[0], 3, extent));

@@ -140,7 +140,7 @@ bool nami_names_turned(const nami_names *n, const char *own)
 static bool place_of(const nami_names *n, const char *name, int *k,
                      nami_names_found *out)
 {
-    span found[WILDCARDS];
+    span found[WILDCARDS] = {{0}};
     if ((*k)-- == 0) {
         *out = (nami_names_found){.own = nami_strdup(name)};
         return true;
@@ -210,7 +210,7 @@ bool nami_exchange_piece_of(const nami_model_options *o, const char *layout,
 {
     const nami_names *n = nami_names_of(nami_family_names[o->family]);
     const nami_dialect *l = layout_of(n, layout);
-    span found[WILDCARDS];
+    span found[WILDCARDS] = {{0}};
     int64_t cut[NAMI_NAMES_PARTS + 1] = {0, p->rows};
     NAMI_CHECK(l);
     const nami_name_row *r = writer(l, p->name, k, found);

@@ -31,13 +31,14 @@ static int64_t cell(const chooser *c, int stage, nami_action a)
 static int take(chooser *c, double from, double to)
 {
     int best = -1;
+    NAMI_CHECK(c->idle || c->route->buffers == 0);
     for (int b = 0; b < c->route->buffers; b++) {
         if (c->idle[b] <= from && (best < 0 || c->idle[b] < c->idle[best]))
             best = b;
     }
     if (best < 0) {
         best = c->route->buffers++;
-        if (best == c->capacity) {
+        if (best >= c->capacity) {
             c->capacity = 2 * c->capacity + 8;
             c->idle = nami_realloc(NAMI_MEM_OTHER, c->idle,
                                    (size_t)c->capacity * sizeof *c->idle);

@@ -263,6 +263,7 @@ static nami_status try_shape(search *s, candidate *c)
     }
     if (status == NAMI_OK)
         status = try_counts(s, c);
+    c->shape = NULL;
     nami_free(shape.cut);
     nami_place_free(&shape.place);
     return status;

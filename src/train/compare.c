@@ -137,7 +137,7 @@ static void compare_loss(nami_comparison *out, int64_t step, double one, double 
 
 static nami_status compare_step(pair *p, int64_t step)
 {
-    nami_exec_result layout, one;
+    nami_exec_result layout = {0}, one = {0};
     nami_status status = NAMI_OK;
     if (step == nami_job_leg_end(&p->layout))
         NAMI_TRY(nami_job_switch(&p->layout));

@@ -133,6 +133,7 @@ nami_status nami_job_read_images(void *context, int64_t step, int64_t first,
     const nami_data_options *o = &job->settings->data;
     int64_t samples = nami_job_epoch(job), from = nami_job_counter(job, step) + first;
     uint64_t key = nami_mix(job->key, nami_hash_name("view"));
+    NAMI_CHECK(samples > 0);
     for (int64_t i = 0; i < count; i++) {
         nami_view view = job->view;
         int64_t epoch = (from + i) / samples;
@@ -152,6 +153,7 @@ nami_status nami_job_read_valid_images(void *context, int64_t index, int64_t fir
     nami_job *job = b->job;
     int64_t samples = nami_job_validation(job);
     (void)index;
+    NAMI_CHECK(samples > 0);
     for (int64_t i = 0; i < count; i++) /* behind the end: the first ones again */
         NAMI_TRY(read_one(job, job->valid_images, (b->first + first + i) % samples,
                           NULL, i, (float *)token, target));

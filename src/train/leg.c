@@ -9,6 +9,7 @@
 const char *nami_leg_name(int number)
 {
     static const char *const name[NAMI_LEGS] = {"[pipeline]", "[switch]", "[switch2]"};
+    NAMI_CHECK(number >= 0 && number < NAMI_LEGS);
     return name[number];
 }
 

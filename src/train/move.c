@@ -107,9 +107,11 @@ static void exchange(handing *h, int array, int rank)
     const range back = common(other->owns, own->needs);
     const nami_exec_slab *has = &h->cargo->slab[array], in = target(h, array);
     const size_t sent = sizeof(float) * (size_t)(out.end - out.from);
-    if (rank == me && out.from < out.end)
+    if (rank == me && out.from < out.end) {
+        NAMI_CHECK(in.data && has->data);
         memcpy(in.data + (out.from - in.from), has->data + (out.from - has->from),
                sent);
+    }
     if (rank == me)
         return;
     if (out.from < out.end)
