@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/option.h"
 #include "base/status.h"
 
 /* Assert a status; a surprise prints the recorded sentence. Clears it either way. */
@@ -60,6 +61,24 @@ static inline const char *nami_test_source(char buf[512], const char *name)
     const char *source = getenv("NAMI_SOURCE");
     snprintf(buf, 512, "%s/%s", source ? source : ".", name);
     return buf;
+}
+
+/* Write a file of these bytes. */
+static inline void nami_test_write(const char *path, const void *data, size_t bytes)
+{
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* Set the option `key` of `table` in *object. */
+static inline void nami_test_set(const nami_option_table *table, void *object,
+                                 const char *key, const char *value)
+{
+    const nami_option *row = nami_option_find(table, key);
+    assert_non_null(row);
+    assert_ok(nami_option_set(row, object, value, "test"));
 }
 
 /* Seed of the random problems: NAMI_TEST_SEED, else the fixed one; printed so that a failure can be repeated. */

@@ -16,10 +16,7 @@
 static inline const char *put(char buf[512], const char *name, const void *data,
                               size_t bytes)
 {
-    FILE *f = fopen(nami_test_path(buf, name), "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
-    assert_int_equal(fclose(f), 0);
+    nami_test_write(nami_test_path(buf, name), data, bytes);
     return buf;
 }
 

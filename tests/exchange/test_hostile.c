@@ -8,10 +8,7 @@ static char path[512];
 
 static void put(const void *data, size_t bytes)
 {
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
-    assert_int_equal(fclose(f), 0);
+    nami_test_write(path, data, bytes);
 }
 
 /* Open what was put, and close it. */

@@ -8,31 +8,11 @@
 
 #include <math.h>
 
-#include "exchange/exchange.h"
-#include "model/chain.h"
+#include "exchange/chain_load.h"
 #include "model/family.h"
 #include "numbers.h"
 
 enum { BATCH = 2, TIME = 16, WIDTH = 384, VOCABULARY = 30522 };
-
-static void load(chain *c, const char *file)
-{
-    const nami_model *m = c->model;
-    float **data = nami_calloc(NAMI_MEM_OTHER, (size_t)m->params, sizeof *data);
-    for (int p = 0; p < m->params; p++) {
-        data[p] = nami_calloc(NAMI_MEM_OTHER, (size_t)chain_count(c, p), sizeof **data);
-        for (int64_t e = 0; e < chain_count(c, p); e++)
-            data[p][e] = (float)chain_get(c->wide, c->param[p], e);
-    }
-    assert_ok(nami_exchange_load(NULL, file, m, data));
-    for (int p = 0; p < m->params; p++) {
-        for (int64_t e = 0; e < chain_count(c, p); e++)
-            chain_set(c->wide, c->param[p], e, (double)data[p][e]);
-        nami_free(data[p]);
-    }
-    nami_free(data);
-    chain_pack(c);
-}
 
 static void fill_samples(chain *c)
 {
@@ -113,7 +93,7 @@ static void test_cpu(void **state)
                                 .micro = 1,
                                 .stages = 2,
                                 .cut = cut});
-    load(&c, getenv("NAMI_MINILM"));
+    chain_load(&c, getenv("NAMI_MINILM"));
     fill_samples(&c);
     chain_forward(&c);
     check_hidden(&c, &n);

@@ -6,28 +6,11 @@
  */
 #include "nami_test.h"
 
-#include "exchange/exchange.h"
-#include "model/chain.h"
+#include "exchange/chain_load.h"
 #include "family.h"
 #include "numbers.h"
 
 enum { BATCH = 2, CLASSES = 10, WORDS = BATCH * 32 * 32 * 3 };
-
-static void load(chain *c, const char *file)
-{
-    const nami_model *m = c->model;
-    float **data = nami_calloc(NAMI_MEM_OTHER, (size_t)m->params, sizeof *data);
-    for (int p = 0; p < m->params; p++)
-        data[p] = nami_calloc(NAMI_MEM_OTHER, (size_t)chain_count(c, p), sizeof **data);
-    assert_ok(nami_exchange_load(NULL, file, m, data));
-    for (int p = 0; p < m->params; p++) {
-        for (int64_t e = 0; e < chain_count(c, p); e++)
-            chain_set(c->wide, c->param[p], e, (double)data[p][e]);
-        nami_free(data[p]);
-    }
-    nami_free(data);
-    chain_pack(c);
-}
 
 static void check_logits(const chain *c, const numbers *n)
 {
@@ -74,7 +57,7 @@ static void test_backend(const char *backend)
                                 .micro = 1,
                                 .stages = 1,
                                 .cut = whole});
-    load(&c, file);
+    chain_load(&c, file);
     for (int i = 0; i < WORDS; i++) {
         float x = (float)(4 * numbers_uniform(7, (uint64_t)i));
         memcpy(&c.token[i], &x, sizeof x);

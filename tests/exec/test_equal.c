@@ -49,12 +49,6 @@ static promise promised(const tiny_problem *p, const tiny_way *w)
     return exact ? EXACT : admitted ? CLOSE : REFUSED;
 }
 
-static bool close(double a, double b)
-{
-    double d = a > b ? a - b : b - a;
-    return d <= 1e-5 * (a > 0 ? a : -a);
-}
-
 static void compare(const tiny_problem *p, const tiny_way *w, const tiny_outcome *want)
 {
     promise given = promised(p, w);
@@ -68,7 +62,7 @@ static void compare(const tiny_problem *p, const tiny_way *w, const tiny_outcome
     bool same = memcmp(&got, want, sizeof got) == 0;
     if (given == CLOSE) {
         for (int i = 0; i < p->steps; i++)
-            assert_true(close(got.loss[i], want->loss[i]));
+            assert_true(tiny_near(got.loss[i], want->loss[i], 1e-5));
         return;
     }
     if (!same) {

@@ -128,20 +128,16 @@ static void test_cpu(void **state)
     compare_all(p);
 }
 
-static bool close(double a, double b)
-{
-    return fabs(a - b) <= 1e-9 * fabs(a);
-}
-
 /* `w` in double against one rank, to rounding. */
 static void compare_close(const tiny_problem *p, const tiny_way *w)
 {
     tiny_outcome want = tiny_reference(p), got = tiny_run(world, p, w);
     for (int i = 0; i < p->steps; i++)
-        if (!close(got.loss[i], want.loss[i]) || !close(got.norm[i], want.norm[i]))
+        if (!tiny_near(got.loss[i], want.loss[i], 1e-9) ||
+            !tiny_near(got.norm[i], want.norm[i], 1e-9))
             fail_msg("%s step %d: loss %a expected %a norm %a expected %a", w->schedule,
                      i, got.loss[i], want.loss[i], got.norm[i], want.norm[i]);
-    assert_true(close(got.valid, want.valid));
+    assert_true(tiny_near(got.valid, want.valid, 1e-9));
 }
 
 /* Samples of a micro-batch split over unequal replicas; two copies of the weights. */

@@ -12,24 +12,19 @@ static const tiny_problem basis = {.backend = "ref",
                                    .optimizer = NAMI_OPTIMIZER_ADAMW,
                                    .steps = 3};
 
-static bool close(double a, double b)
-{
-    double d = a > b ? a - b : b - a;
-    return d <= 1e-9 * (a > 0 ? a : -a);
-}
-
 static void compare(const tiny_problem *p, const tiny_way *w)
 {
     tiny_outcome want = tiny_reference(p), got = tiny_run(world, p, w);
     for (int i = 0; i < p->steps; i++) {
-        if (!close(got.loss[i], want.loss[i]) || !close(got.norm[i], want.norm[i]))
+        if (!tiny_near(got.loss[i], want.loss[i], 1e-9) ||
+            !tiny_near(got.norm[i], want.norm[i], 1e-9))
             printf("rank %d, %s: step %d loss %a expected %a norm %a expected %a\n",
                    rank, w->schedule, i, got.loss[i], want.loss[i], got.norm[i],
                    want.norm[i]);
-        assert_true(close(got.loss[i], want.loss[i]));
-        assert_true(close(got.norm[i], want.norm[i]));
+        assert_true(tiny_near(got.loss[i], want.loss[i], 1e-9));
+        assert_true(tiny_near(got.norm[i], want.norm[i], 1e-9));
     }
-    assert_true(close(got.valid, want.valid));
+    assert_true(tiny_near(got.valid, want.valid, 1e-9));
 }
 
 /* Ways to give all ranks to positions, as 3-1 or 1-2-1. */

@@ -29,19 +29,13 @@ static tiny_way way(const char *schedule, int positions, int replicas, int windo
                       .window = window};
 }
 
-static bool close(double a, double b)
-{
-    double d = a > b ? a - b : b - a;
-    return d <= 1e-9 * (a > 0 ? a : -a);
-}
-
 static void same(const char *what, const tiny_problem *p, const tiny_outcome *got,
                  const tiny_outcome *want, bool bits)
 {
-    bool equal = close(got->valid, want->valid);
+    bool equal = tiny_near(got->valid, want->valid, 1e-9);
     for (int i = 0; i < p->steps; i++)
-        equal = equal && close(got->loss[i], want->loss[i]) &&
-                close(got->norm[i], want->norm[i]);
+        equal = equal && tiny_near(got->loss[i], want->loss[i], 1e-9) &&
+                tiny_near(got->norm[i], want->norm[i], 1e-9);
     if (bits)
         equal = memcmp(got, want, sizeof *got) == 0;
     for (int i = 0; !equal && rank == 0 && i < p->steps; i++)

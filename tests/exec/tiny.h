@@ -5,6 +5,8 @@
 
 #include "../comm/mpi_test.h"
 
+#include <math.h>
+
 #include "base/rng.h"
 #include "exec/exec.h"
 #include "model/family.h"
@@ -350,6 +352,12 @@ static inline tiny_outcome tiny_alone(const tiny_problem *p, int slices)
     }
     nami_comm_broadcast(world, &out, sizeof out, 0);
     return out;
+}
+
+/* Whether `b` is `a` to `by`, relative. */
+static inline bool tiny_near(double a, double b, double by)
+{
+    return fabs(a - b) <= by * fabs(a);
 }
 
 static inline tiny_outcome tiny_reference(const tiny_problem *p)

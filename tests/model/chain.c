@@ -68,6 +68,16 @@ static void open_params(chain *c)
     chain_zero(c);
 }
 
+void chain_spread(chain *c)
+{
+    for (int p = 0; p < c->model->params; p++)
+        for (int64_t e = 0; e < chain_count(c, p); e++)
+            chain_set(c->wide, c->param[p], e,
+                      chain_get(c->wide, c->param[p], e) +
+                          0.3 * nami_normal(99 + (uint64_t)p, (uint64_t)e));
+    chain_pack(c);
+}
+
 void chain_zero(chain *c)
 {
     for (int p = 0; p < c->model->params; p++)

@@ -60,12 +60,20 @@ void chain_close(chain *c);
 /* Random tokens and targets (one target in eight does not count) from `seed`; sets scale. */
 void chain_tokens(chain *c, uint64_t seed);
 
-void chain_pack(chain *c);    /* after parameters changed */
-void chain_forward(chain *c); /* all micro-batches through all stages */
-void chain_backward(
-    chain *
-        c); /* all micro-batches back, slices from the last on: B, or all BI and then all BW */
-void chain_zero(chain *c); /* gradients to zero */
+/* Parameters have changed. */
+void chain_pack(chain *c);
+
+/* Add noise to all parameters, so that norms and biases are no longer 1 and 0, and pack. */
+void chain_spread(chain *c);
+
+/* All micro-batches through all stages. */
+void chain_forward(chain *c);
+
+/* All micro-batches back, slices from the last on: B, or all BI and then all BW. */
+void chain_backward(chain *c);
+
+/* Gradients to zero. */
+void chain_zero(chain *c);
 
 /* Sums of all losses, each times its scale. */
 double chain_loss(const chain *c);

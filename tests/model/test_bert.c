@@ -111,17 +111,6 @@ static void test_refusals(void **state)
     nami_model_free(m);
 }
 
-/* Larger initial values, for gradients that can be tested. */
-static void spread(chain *c)
-{
-    for (int p = 0; p < c->model->params; p++)
-        for (int64_t e = 0; e < chain_count(c, p); e++)
-            chain_set(c->wide, c->param[p], e,
-                      chain_get(c->wide, c->param[p], e) +
-                          0.3 * nami_normal(99 + (uint64_t)p, (uint64_t)e));
-    chain_pack(c);
-}
-
 static void check_gradient(double dropout, uint64_t seed)
 {
     nami_model *m = make(dropout > 0, dropout, 6, 7);
@@ -136,7 +125,7 @@ static void check_gradient(double dropout, uint64_t seed)
                                 .stages = 1,
                                 .cut = cut,
                                 .seed = seed});
-    spread(&c);
+    chain_spread(&c);
     chain_tokens(&c, seed);
     chain_forward(&c);
     chain_backward(&c);

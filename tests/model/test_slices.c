@@ -29,21 +29,10 @@ static nami_model *make(const nami_family *family, bool tied, double dropout)
 
 static const int whole[] = {0, 6}, some[] = {0, 2, 5, 6};
 
-/* Larger initial values: with GPT's own, attention hardly matters. */
-static void spread(chain *c)
-{
-    for (int p = 0; p < c->model->params; p++)
-        for (int64_t e = 0; e < chain_count(c, p); e++)
-            chain_set(c->wide, c->param[p], e,
-                      chain_get(c->wide, c->param[p], e) +
-                          0.3 * nami_normal(99 + (uint64_t)p, (uint64_t)e));
-    chain_pack(c);
-}
-
 static void open_chain(chain *c, const nami_model *m, const chain_options *o)
 {
     chain_open(c, m, o);
-    spread(c);
+    chain_spread(c);
     chain_tokens(c, o->seed);
     c->step = 3;
 }

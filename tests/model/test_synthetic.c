@@ -19,18 +19,6 @@ static nami_model_options defaults(void)
     return o;
 }
 
-static void set(nami_model_options *o, const char *key, const char *value)
-{
-    for (int i = 0; i < nami_model_option_table.rows; i++) {
-        const nami_option *row = &nami_model_option_table.row[i];
-        if (strcmp(row->section, "synthetic") == 0 && strcmp(row->key, key) == 0) {
-            assert_ok(nami_option_set(row, o, value, "test"));
-            return;
-        }
-    }
-    fail_msg("no option synthetic.%s", key);
-}
-
 static void release(nami_model_options *o)
 {
     nami_option_release(&nami_model_option_table, o);
@@ -41,8 +29,8 @@ static void test_times(void **state)
     (void)state;
     nami_model_options o = defaults();
     nami_model *m;
-    set(&o, "forward", "20ms");
-    set(&o, "backward_input", "1ms, 2ms 3ms,0.004");
+    nami_test_set(&nami_model_option_table, &o, "forward", "20ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_input", "1ms, 2ms 3ms,0.004");
     assert_ok(nami_model_new(&o, 0, &m));
     assert_int_equal(m->blocks, 4);
     assert_int_equal(m->options.vocabulary, 5);
@@ -74,9 +62,9 @@ static void test_samples(void **state)
     } cases[] = {
         {"0", 3, 20000000}, {"8", 3, 7500000}, {"8", 8, 20000000}, {"8", 24, 60000000}};
     assert_ok(nami_backend_open("ref", 1, NAMI_F32, &b));
-    set(&o, "forward", "20ms");
+    nami_test_set(&nami_model_option_table, &o, "forward", "20ms");
     for (int i = 0; i < 4; i++) {
-        set(&o, "samples", cases[i].samples);
+        nami_test_set(&nami_model_option_table, &o, "samples", cases[i].samples);
         assert_ok(nami_model_new(&o, 0, &m));
         assert_ok(nami_model_graph(m, 1, 2, b, NAMI_F32, cases[i].batch, 3, &g));
         assert_int_equal(g->node[0].whole[0], cases[i].nanoseconds);
@@ -92,18 +80,18 @@ static void test_refusals(void **state)
     (void)state;
     nami_model_options o = defaults();
     nami_model *m;
-    set(&o, "forward", "fast");
+    nami_test_set(&nami_model_option_table, &o, "forward", "fast");
     assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "'fast' is not a duration");
-    set(&o, "forward", "1ms 2ms");
+    nami_test_set(&nami_model_option_table, &o, "forward", "1ms 2ms");
     assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "synthetic.forward has 2");
-    set(&o, "forward", " ");
+    nami_test_set(&nami_model_option_table, &o, "forward", " ");
     assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "synthetic.forward has 0");
-    set(&o, "forward", "1ms 2ms 3ms 4ms 5ms");
+    nami_test_set(&nami_model_option_table, &o, "forward", "1ms 2ms 3ms 4ms 5ms");
     assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "synthetic.forward has 5");
-    set(&o, "forward", "1ms");
-    set(&o, "backward_weight", "2h");
+    nami_test_set(&nami_model_option_table, &o, "forward", "1ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_weight", "2h");
     assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "at most an hour");
-    set(&o, "backward_weight", "1ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_weight", "1ms");
     o.vocabulary = 7;
     assert_fails(nami_model_new(&o, 0, &m), NAMI_EINPUT, "vocabulary = 7");
     release(&o);
@@ -116,9 +104,11 @@ static void test_cuts(void **state)
     nami_model_options o = defaults();
     nami_model *m;
     int cut[3];
-    set(&o, "forward", "30ms 10ms 10ms 10ms");
-    set(&o, "backward_input", "30ms 10ms 10ms 10ms");
-    set(&o, "backward_weight", "30ms 10ms 10ms 10ms");
+    nami_test_set(&nami_model_option_table, &o, "forward", "30ms 10ms 10ms 10ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_input",
+                  "30ms 10ms 10ms 10ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_weight",
+                  "30ms 10ms 10ms 10ms");
     assert_ok(nami_model_new(&o, 0, &m));
     assert_ok(nami_model_cuts(m, 3, 2, cut));
     assert_int_equal(cut[1], 1);
@@ -153,9 +143,9 @@ static void test_bits(void **state)
     nami_model_options o = defaults();
     nami_model *m;
     chain one, c;
-    set(&o, "forward", "1ms");
-    set(&o, "backward_input", "1ms");
-    set(&o, "backward_weight", "1ms");
+    nami_test_set(&nami_model_option_table, &o, "forward", "1ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_input", "1ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_weight", "1ms");
     o.synthetic_saved = 100;
     assert_ok(nami_model_new(&o, 0, &m));
     run(&one, m, 1, false, false);
@@ -179,9 +169,9 @@ static void test_cost(void **state)
     nami_model *m;
     chain c;
     o.layers = 1;
-    set(&o, "forward", "20ms");
-    set(&o, "backward_input", "30ms");
-    set(&o, "backward_weight", "40ms");
+    nami_test_set(&nami_model_option_table, &o, "forward", "20ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_input", "30ms");
+    nami_test_set(&nami_model_option_table, &o, "backward_weight", "40ms");
     o.synthetic_saved = 4000;
     assert_ok(nami_model_new(&o, 0, &m));
     const double start = nami_now();

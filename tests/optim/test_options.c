@@ -5,17 +5,6 @@
 #include "nami_test.h"
 #include "optim/optim.h"
 
-static void set(nami_optim_options *o, const char *key, const char *value)
-{
-    for (int i = 0; i < nami_optim_option_table.rows; i++)
-        if (strcmp(nami_optim_option_table.row[i].key, key) == 0) {
-            assert_ok(
-                nami_option_set(&nami_optim_option_table.row[i], o, value, "test"));
-            return;
-        }
-    fail_msg("no option %s", key);
-}
-
 static nami_optim_options defaults(void)
 {
     nami_optim_options o = {0};
@@ -37,7 +26,7 @@ static void test_defaults(void **state)
     assert_int_equal(o.rate, NAMI_RATE_COSINE);
     assert_true(o.beta1 == 0.9 && o.beta2 == 0.95 && o.eps == 1e-8 && o.clip == 1);
     assert_int_equal(nami_optim_states(&o), 2);
-    set(&o, "optimizer", "sgd");
+    nami_test_set(&nami_optim_option_table, &o, "optimizer", "sgd");
     assert_int_equal(nami_optim_states(&o), 1);
     release(&o);
 }
@@ -84,28 +73,28 @@ static void test_optimizer_keys(void **state)
 {
     (void)state;
     nami_optim_options o = defaults();
-    set(&o, "nesterov", "yes");
+    nami_test_set(&nami_optim_option_table, &o, "nesterov", "yes");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "not to adamw");
-    set(&o, "optimizer", "sgd");
+    nami_test_set(&nami_optim_option_table, &o, "optimizer", "sgd");
     assert_ok(nami_optim_resolve(&o));
-    set(&o, "momentum", "0");
+    nami_test_set(&nami_optim_option_table, &o, "momentum", "0");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.momentum above 0");
-    set(&o, "nesterov", "no");
-    set(&o, "centered", "yes");
+    nami_test_set(&nami_optim_option_table, &o, "nesterov", "no");
+    nami_test_set(&nami_optim_option_table, &o, "centered", "yes");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "not to sgd");
-    set(&o, "optimizer", "rmsprop");
+    nami_test_set(&nami_optim_option_table, &o, "optimizer", "rmsprop");
     assert_ok(nami_optim_resolve(&o));
-    set(&o, "alpha", "1");
+    nami_test_set(&nami_optim_option_table, &o, "alpha", "1");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.alpha");
-    set(&o, "alpha", "0");
-    set(&o, "eps", "0");
+    nami_test_set(&nami_optim_option_table, &o, "alpha", "0");
+    nami_test_set(&nami_optim_option_table, &o, "eps", "0");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.eps is 0");
-    set(&o, "optimizer", "sgd");
-    set(&o, "centered", "no");
+    nami_test_set(&nami_optim_option_table, &o, "optimizer", "sgd");
+    nami_test_set(&nami_optim_option_table, &o, "centered", "no");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.alpha is set, but");
-    set(&o, "alpha", "0.99");
+    nami_test_set(&nami_optim_option_table, &o, "alpha", "0.99");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.eps is set, but");
-    set(&o, "eps", "1e-8");
+    nami_test_set(&nami_optim_option_table, &o, "eps", "1e-8");
     assert_ok(nami_optim_resolve(&o));
     release(&o);
 }
@@ -116,11 +105,11 @@ static void test_betas(void **state)
     static const char *const bad[] = {
         "", "0.9", "0.9 1", "-0.1 0.9", "0.9 0.95 0.99", "a b", "nan 0", "0.9 0.9x"};
     nami_optim_options o = defaults();
-    set(&o, "betas", "0.8,  0.99");
+    nami_test_set(&nami_optim_option_table, &o, "betas", "0.8,  0.99");
     assert_ok(nami_optim_resolve(&o));
     assert_true(o.beta1 == 0.8 && o.beta2 == 0.99);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        set(&o, "betas", bad[i]);
+        nami_test_set(&nami_optim_option_table, &o, "betas", bad[i]);
         assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.betas");
     }
     release(&o);
@@ -130,13 +119,13 @@ static void test_cross_checks(void **state)
 {
     (void)state;
     nami_optim_options o = defaults();
-    set(&o, "min_lr", "1");
+    nami_test_set(&nami_optim_option_table, &o, "min_lr", "1");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.min_lr");
-    set(&o, "rate", "constant");
+    nami_test_set(&nami_optim_option_table, &o, "rate", "constant");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.min_lr is set, but");
-    set(&o, "min_lr", "1e-4");
+    nami_test_set(&nami_optim_option_table, &o, "min_lr", "1e-4");
     assert_ok(nami_optim_resolve(&o));
-    set(&o, "rate_steps", "10");
+    nami_test_set(&nami_optim_option_table, &o, "rate_steps", "10");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.rate_steps");
     release(&o);
 }
@@ -224,8 +213,8 @@ static void test_rate_keys(void **state)
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         nami_optim_options o = defaults();
-        set(&o, "rate", cases[c].rate);
-        set(&o, cases[c].key, cases[c].value);
+        nami_test_set(&nami_optim_option_table, &o, "rate", cases[c].rate);
+        nami_test_set(&nami_optim_option_table, &o, cases[c].key, cases[c].value);
         if (cases[c].sentence)
             assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, cases[c].sentence);
         else
@@ -233,12 +222,12 @@ static void test_rate_keys(void **state)
         release(&o);
     }
     nami_optim_options o = defaults();
-    set(&o, "rate", "step");
-    set(&o, "rate_every", "5");
-    set(&o, "rate_factor", "0");
+    nami_test_set(&nami_optim_option_table, &o, "rate", "step");
+    nami_test_set(&nami_optim_option_table, &o, "rate_every", "5");
+    nami_test_set(&nami_optim_option_table, &o, "rate_factor", "0");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "train.rate_factor");
-    set(&o, "rate_factor", "1");
-    set(&o, "milestones", "500");
+    nami_test_set(&nami_optim_option_table, &o, "rate_factor", "1");
+    nami_test_set(&nami_optim_option_table, &o, "milestones", "500");
     assert_fails(nami_optim_resolve(&o), NAMI_EINPUT, "needs one of");
     release(&o);
 }

@@ -106,14 +106,6 @@ static void test_refusals(void **state)
     }
 }
 
-static void write_file(const char *path, const char *bytes, size_t length)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(bytes, 1, length, f), length);
-    assert_int_equal(fclose(f), 0);
-}
-
 static void test_files(void **state)
 {
     (void)state;
@@ -121,12 +113,13 @@ static void test_files(void **state)
     nami_chain c;
     assert_fails(nami_chain_read("/nowhere/at/all", &c), NAMI_EINPUT,
                  "cannot be opened");
-    write_file(nami_test_path(path, "zero"), HEAD "a,1,2\0,3,4\n", sizeof HEAD + 10);
+    nami_test_write(nami_test_path(path, "zero"), HEAD "a,1,2\0,3,4\n",
+                    sizeof HEAD + 10);
     assert_fails(nami_chain_read(path, &c), NAMI_EINPUT, "a byte of it is zero");
     nami_chain_free(&c);
     char *line = nami_alloc(NAMI_MEM_OTHER, 100000);
     memset(line, 'a', 100000);
-    write_file(nami_test_path(path, "long"), line, 100000);
+    nami_test_write(nami_test_path(path, "long"), line, 100000);
     nami_free(line);
     assert_fails(nami_chain_read(path, &c), NAMI_EINPUT, "the line is too long");
     nami_chain_free(&c);

@@ -4,16 +4,6 @@
 
 #include "sched/options.h"
 
-static const nami_option *row(const char *name)
-{
-    for (int i = 0; i < nami_pipeline_table.rows; i++) {
-        if (strcmp(nami_pipeline_table.row[i].key, name) == 0)
-            return &nami_pipeline_table.row[i];
-    }
-    fail_msg("no option %s", name);
-    return NULL;
-}
-
 /* Options from "key=value key=value"; the rest at its default. */
 static void set(nami_pipeline_options *o, const char *words)
 {
@@ -24,7 +14,7 @@ static void set(nami_pipeline_options *o, const char *words)
     for (char *word = strtok(copy, " "); word != NULL; word = strtok(NULL, " ")) {
         char *equals = strchr(word, '=');
         *equals = '\0';
-        assert_ok(nami_option_set(row(word), o, equals + 1, "test"));
+        nami_test_set(&nami_pipeline_table, o, word, equals + 1);
     }
 }
 

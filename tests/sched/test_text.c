@@ -233,21 +233,13 @@ static void test_garbled(void **state)
     }
 }
 
-static void write_file(const char *path, const char *data, size_t bytes)
-{
-    FILE *f = fopen(path, "wb");
-    assert_non_null(f);
-    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
-    fclose(f);
-}
-
 static void test_from_file(void **state)
 {
     (void)state;
     char path[512], name[600];
     nami_schedule s;
     nami_test_path(path, "lists.csv");
-    write_file(path, torch_like, sizeof torch_like - 1);
+    nami_test_write(path, torch_like, sizeof torch_like - 1);
     snprintf(name, sizeof name, "file:%s", path);
     nami_recipe r = {.slices = 1, .waves = 1, .chunks = 1};
     assert_ok(nami_recipe_preset(&r, name));
@@ -265,7 +257,7 @@ static void test_from_file(void **state)
     r.microbatches = 5;
     assert_fails(nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EPLAN,
                  "has 2 micro-batches");
-    write_file(path, "0F0\0 0B0", 8);
+    nami_test_write(path, "0F0\0 0B0", 8);
     assert_fails(nami_schedule_make(&r, NAMI_PURPOSE_TRAIN, &s), NAMI_EINPUT,
                  "byte 3 is zero");
     assert_fails(nami_schedule_read_file("/nonexistent/lists", &s), NAMI_EINPUT,

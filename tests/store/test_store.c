@@ -304,13 +304,6 @@ static void test_foreign(void **state)
     assert_ok(nami_store_close(s));
 }
 
-static void put(const char *path, const char *bytes, size_t count)
-{
-    FILE *f = fopen(path, "wb");
-    fwrite(bytes, 1, count, f);
-    fclose(f);
-}
-
 static void test_bad_files(void **state)
 {
     (void)state;
@@ -319,15 +312,15 @@ static void test_bad_files(void **state)
     nami_test_path(path, "bad.h5");
     assert_fails(nami_store_open(world, path, &s), NAMI_EINPUT, "No such file");
     if (rank == 0)
-        put(path, "", 0);
+        nami_test_write(path, "", 0);
     assert_fails(nami_store_open(world, path, &s), NAMI_EINPUT, "is empty");
     nami_comm_barrier(world);
     if (rank == 0)
-        put(path, "this is a text and no HDF5 file", 31);
+        nami_test_write(path, "this is a text and no HDF5 file", 31);
     assert_fails(nami_store_open(world, path, &s), NAMI_EINPUT, "signature");
     nami_comm_barrier(world);
     if (rank == 0)
-        put(path, "\211HDF\r\n\032\n", 8);
+        nami_test_write(path, "\211HDF\r\n\032\n", 8);
     assert_fails(nami_store_open(world, path, &s), NAMI_EINPUT,
                  "not a whole HDF5 file");
     assert_fails(nami_store_open(world, "/", &s), NAMI_EINPUT, "is not a file");

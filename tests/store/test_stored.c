@@ -151,9 +151,7 @@ static void test_other_files(void **state)
     char path[512];
     hsize_t n = 8;
     nami_test_path(path, "raw");
-    FILE *f = fopen(path, "wb");
-    assert_int_equal(fwrite("12345678", 1, 8, f), 8);
-    fclose(f);
+    nami_test_write(path, "12345678", 8);
     maker m = begin();
     hid_t how = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_external(how, path, 0, 8);

@@ -8,14 +8,6 @@
 #include "base/rng.h"
 #include "train/journal.h"
 
-static void put(const char *path, const char *text, size_t bytes)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void assert_content(const char *path, const char *expected)
 {
     char text[4096];
@@ -50,7 +42,7 @@ static void test_cut(void **state)
                                 "{\"event\":\"step\",\"st";
     (void)state;
     nami_test_path(path, "log.jsonl");
-    put(path, whole, sizeof whole - 1);
+    nami_test_write(path, whole, sizeof whole - 1);
     resume(path, 2);
     assert_content(path, "{\"event\":\"start\",\"step\":0}\n"
                          "{\"event\":\"step\",\"step\":1,\"loss\":2}\n"
@@ -71,15 +63,15 @@ static void test_noise(void **state)
     nami_test_path(path, "noise.jsonl");
     for (size_t i = 0; i < sizeof noise; i++)
         noise[i] = (char)nami_mix(seed, i);
-    put(path, noise, sizeof noise);
+    nami_test_write(path, noise, sizeof noise);
     resume(path, 5);
     assert_content(path, "{\"event\":\"restart\",\"step\":5}\n");
     static const char odd[] =
         "\n\n{}\n\"step\":\n\"step\":x\n\"step\":99999999999999999999999\n";
-    put(path, odd, sizeof odd - 1);
+    nami_test_write(path, odd, sizeof odd - 1);
     resume(path, 5);
     assert_content(path, "{\"event\":\"restart\",\"step\":5}\n");
-    put(path, "", 0);
+    nami_test_write(path, "", 0);
     resume(path, 5);
     assert_content(path, "{\"event\":\"restart\",\"step\":5}\n");
 }
@@ -94,7 +86,7 @@ static void test_lock(void **state)
     int status = 0;
     (void)state;
     nami_test_path(path, "locked.jsonl");
-    put(path, whole, sizeof whole - 1);
+    nami_test_write(path, whole, sizeof whole - 1);
     assert_ok(nami_journal_open(path, 1, &j));
     pid_t child = fork();
     if (child == 0) {

@@ -3,19 +3,6 @@
 #include "nami_test.h"
 #include "train/leg.h"
 
-/* A deck's section, set key by key. */
-static void set(const nami_option_table *t, void *object, const char *key,
-                const char *value)
-{
-    for (int i = 0; i < t->rows; i++)
-        if (!strcmp(t->row[i].key, key)) {
-            assert_int_equal(nami_option_set(&t->row[i], object, value, "test"),
-                             NAMI_OK);
-            return;
-        }
-    fail_msg("no key %s", key);
-}
-
 typedef struct fixture {
     nami_pipeline_options pipeline;
     nami_switch_options change[NAMI_SWITCHES];
@@ -70,12 +57,13 @@ static void test_inherit(void **state)
     (void)state;
     fixture f;
     open_fixture(&f);
-    set(&nami_pipeline_table, &f.pipeline, "schedule", "file:a name # with marks");
-    set(&nami_pipeline_table, &f.pipeline, "replicas", "3");
-    set(&nami_pipeline_table, &f.pipeline, "cuts", "0,4,7");
-    set(&nami_pipeline_table, &f.pipeline, "recompute", "yes");
-    set(&nami_switch_tables[0], &f.change[0], "at", "7");
-    set(&nami_switch_tables[0], &f.change[0], "microbatches", "12");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "schedule",
+                  "file:a name # with marks");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "replicas", "3");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "cuts", "0,4,7");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "recompute", "yes");
+    nami_test_set(&nami_switch_tables[0], &f.change[0], "at", "7");
+    nami_test_set(&nami_switch_tables[0], &f.change[0], "microbatches", "12");
     assert_int_equal(make(&f), NAMI_OK);
     assert_int_equal(f.legs, 2);
     const nami_pipeline_options *p = &f.leg[1].pipeline;
@@ -95,12 +83,12 @@ static void test_fresh(void **state)
     (void)state;
     fixture f;
     open_fixture(&f);
-    set(&nami_pipeline_table, &f.pipeline, "replicas", "8");
-    set(&nami_pipeline_table, &f.pipeline, "cuts", "0,4,7");
-    set(&nami_pipeline_table, &f.pipeline, "placement", "wave");
-    set(&nami_pipeline_table, &f.pipeline, "microbatches", "16");
-    set(&nami_switch_tables[0], &f.change[0], "at", "7");
-    set(&nami_switch_tables[0], &f.change[0], "schedule", "dapple");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "replicas", "8");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "cuts", "0,4,7");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "placement", "wave");
+    nami_test_set(&nami_pipeline_table, &f.pipeline, "microbatches", "16");
+    nami_test_set(&nami_switch_tables[0], &f.change[0], "at", "7");
+    nami_test_set(&nami_switch_tables[0], &f.change[0], "schedule", "dapple");
     assert_int_equal(make(&f), NAMI_OK);
     const nami_pipeline_options *p = &f.leg[1].pipeline;
     assert_string_equal(p->schedule, "dapple");
@@ -117,10 +105,10 @@ static void test_chain(void **state)
     (void)state;
     fixture f;
     open_fixture(&f);
-    set(&nami_switch_tables[0], &f.change[0], "at", "1 step");
-    set(&nami_switch_tables[0], &f.change[0], "waves", "5");
-    set(&nami_switch_tables[1], &f.change[1], "at", "1.5 epochs");
-    set(&nami_switch_tables[1], &f.change[1], "replicas", "2");
+    nami_test_set(&nami_switch_tables[0], &f.change[0], "at", "1 step");
+    nami_test_set(&nami_switch_tables[0], &f.change[0], "waves", "5");
+    nami_test_set(&nami_switch_tables[1], &f.change[1], "at", "1.5 epochs");
+    nami_test_set(&nami_switch_tables[1], &f.change[1], "replicas", "2");
     assert_int_equal(make(&f), NAMI_OK);
     assert_int_equal(f.legs, 3);
     assert_int_equal(f.leg[2].pipeline.waves, 5);
@@ -156,8 +144,8 @@ static void test_refused(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fixture f;
         open_fixture(&f);
-        set(&nami_switch_tables[0], &f.change[0], "at", bad[i]);
-        set(&nami_switch_tables[0], &f.change[0], "schedule", "gpipe");
+        nami_test_set(&nami_switch_tables[0], &f.change[0], "at", bad[i]);
+        nami_test_set(&nami_switch_tables[0], &f.change[0], "schedule", "gpipe");
         assert_int_equal(make(&f), NAMI_EINPUT);
         assert_non_null(strstr(nami_fail_text(), "switch.at"));
         close_fixture(&f);
