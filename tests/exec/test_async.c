@@ -8,15 +8,17 @@
 
 enum { UPDATES = 12, WINDOW = 5 };
 
+enum { POSITIONS = 4 }; /* the most of a way */
+
 /* A layout and a policy; the rest of the problem is fixed. */
 typedef struct async_way {
     const char *schedule;
     nami_weights weights;
     bool by_sample;
     int stages, units;
-    int replicas[4];  /* of each position */
-    const int *depth; /* NULL: the order's own */
-    const int *rerun; /* stage_recompute, or NULL */
+    int replicas[POSITIONS]; /* of each position; 0 behind the last */
+    const int *depth;        /* NULL: the order's own */
+    const int *rerun;        /* stage_recompute, or NULL */
     int optimizer;
     double clip;
     double correction; /* PipeMare's T2; 0: off */
@@ -36,8 +38,8 @@ static void print_way(const async_way *w)
            policy_name[w->weights], w->by_sample ? "sample" : "microbatch", w->units,
            w->optimizer == NAMI_OPTIMIZER_SGD ? "sgd" : "adamw", w->clip,
            w->depth ? " depth" : "", w->rerun ? " recompute" : "");
-    for (int s = 0; s < w->stages; s++)
-        printf(" %d", w->replicas[s]);
+    for (int p = 0; p < POSITIONS && w->replicas[p] > 0; p++)
+        printf(" %d", w->replicas[p]);
     printf("\n");
     fflush(stdout);
 }
@@ -262,13 +264,13 @@ static void check(const async_way *w)
 
 /* --- all of them --- */
 
-/* Call visit with every way to write `ranks` as a sum of 1 to 4 numbers of 1 to 3. */
+/* Call visit with every way to write `ranks` as a sum of 1 to POSITIONS numbers of 1 to 3. */
 static void compositions(int ranks, int *part, int parts,
                          void (*visit)(int parts, const int *part))
 {
     if (ranks == 0 && parts > 0)
         visit(parts, part);
-    for (int r = 1; parts < 4 && r <= 3 && r <= ranks; r++) {
+    for (int r = 1; parts < POSITIONS && r <= 3 && r <= ranks; r++) {
         part[parts] = r;
         compositions(ranks - r, part, parts + 1, visit);
     }
@@ -311,7 +313,7 @@ static void by_sample(int parts, const int *part)
 static void test_samples(void **state)
 {
     (void)state;
-    int part[4];
+    int part[POSITIONS];
     compositions(size, part, 0, by_sample);
 }
 
@@ -319,7 +321,7 @@ static void test_samples(void **state)
 static void test_microbatches(void **state)
 {
     (void)state;
-    for (int stages = 1; stages <= 4; stages++) {
+    for (int stages = 1; stages <= POSITIONS; stages++) {
         async_way w = {.schedule = "pipedream", .stages = stages};
         if (size % stages != 0)
             continue;

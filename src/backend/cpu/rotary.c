@@ -41,7 +41,7 @@ NAMI_INLINE void turn_body(nami_dtype act, const nami_arg_rotary *a, double sign
                            const void *x, void *y, int64_t first, int64_t end)
 {
     const int64_t half = a->width / 2;
-    double rate[PAIRS];
+    double rate[PAIRS] = {0};
     turn r = {0};
     for (int64_t d = 0; d < half; d += PAIRS) {
         r.n = half - d < PAIRS ? half - d : PAIRS;
