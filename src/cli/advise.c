@@ -256,6 +256,7 @@ nami_status nami_cli_advise(const nami_advise_flags *f, const nami_settings *s,
                              .limit = limit_of(f, s, ranks),
                              .batch = s->train.batch,
                              .partials = (int)s->train.partials,
+                             .zero = s->pipeline.zero > 0,
                              .act = nami_settings_dtype(s),
                              .top = (int)f->top};
     if (status == NAMI_OK && model->seconds && f->flops > 0)

@@ -28,6 +28,7 @@ typedef struct nami_advise_request {
     double limit;  /* bytes of one rank */
     int64_t batch; /* samples a step */
     int partials;  /* gradient sums a step; 0: as many as replicas */
+    bool zero;     /* replicas keep slices of the optimiser's state */
     nami_dtype act;
     int top; /* candidates kept, 1 to NAMI_ADVICE_MOST */
 } nami_advise_request;

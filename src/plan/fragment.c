@@ -17,6 +17,8 @@ void nami_advice_fragment(const nami_advice_row *row, nami_text *out)
         nami_text_add(out, "slices = %d\n", r->slices);
     nami_text_add(out, "microbatches = %d\nrecompute = %s\n",
                   r->microbatches * row->replicas, r->recompute ? "yes" : "no");
+    if (r->zero)
+        nami_text_add(out, "zero = 1\n");
 }
 
 const char *nami_advice_name(const nami_advice_row *row, char buf[48])

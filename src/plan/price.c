@@ -127,6 +127,7 @@ static void price_position(const nami_advise_request *r, const nami_block_prices
     const nami_advise_costs *c = &r->costs;
     double wide = (double)nami_dtype_size(r->act == NAMI_F64 ? NAMI_F64 : NAMI_F32);
     double states = nami_optim_states(r->optim), count = 0, busy = 0, again = 0;
+    const double slices = r->zero ? replicas : 1; /* of what is updated */
     for (int s = 0; s < place->stages; s++) {
         int away;
         if (!holds(place, s, position, &away))
@@ -138,10 +139,10 @@ static void price_position(const nami_advise_request *r, const nami_block_prices
     }
     double swap = wide * received(r, b, place, position, elements);
     double after = swap > 0 ? c->latency + transfer(c, swap) : 0;
-    after += c->update > 0 ? count * wide * (3 + 2 * states) / c->update : 0;
+    after += c->update > 0 ? count / slices * wide * (3 + 2 * states) / c->update : 0;
     out->reduce = fmax(out->reduce, reduction(c, count * wide, replicas));
     out->after = fmax(out->after, after);
-    out->least = fmax(out->least, count * wide * (2 + states));
+    out->least = fmax(out->least, count * wide * (2 + states / slices));
     out->busy = fmax(out->busy, busy);
     out->again = fmax(out->again, busy + again);
 }

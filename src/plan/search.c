@@ -298,7 +298,8 @@ static nami_status try_grid(search *s, int positions, int replicas)
                                          .microbatches = 1,
                                          .waves = 1,
                                          .chunks = 1,
-                                         .slices = 1};
+                                         .slices = 1,
+                                         .zero = s->r->zero};
             NAMI_TRY(nami_recipe_preset(&c.row.recipe, preset->name));
             if (!resize(&c.row.recipe, size))
                 break;

@@ -18,6 +18,9 @@ for memory in 16e9 1.6e9; do
 done
 grep -q '^positions = 1$' fragment.ini && { echo "a whole model in 1.6 GB?"; failed=1; }
 expect 0 'do not fit into a rank; the first: ' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs
+expect 0 'zero = 1' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs pipeline.zero=1
+expect 0 'schedule = ' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs
+grep -q '^zero' out && { echo "states in slices without being asked?"; failed=1; }
 expect 0 '"plain_wins":' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs --json
 expect 0 '"fragment":"[pipeline]\nschedule = ' plan --advise "$rest" --ranks 8 --memory 1.6e9 $costs --json
 expect 4 'no layout fits: the smallest needs' plan --advise "$rest" --ranks 8 --memory 1e6 $costs

@@ -139,6 +139,7 @@ static void ends(const problem *p, const nami_layout *l, double *weights,
 {
     const nami_advise_costs *c = &p->request.costs;
     double rate = c->bandwidth > 0 ? 1 / c->bandwidth : 0, D = l->replicas;
+    double slices = p->request.zero ? D : 1;
     *weights = *reduce = *after = 0;
     for (int position = 0; position < l->recipe.positions; position++) {
         double count = 0, others = 0, end = 0;
@@ -156,8 +157,8 @@ static void ends(const problem *p, const nami_layout *l, double *weights,
         if (others > 0)
             end = c->latency + 4 * others * rate;
         if (c->update > 0)
-            end += 28 * count / c->update;
-        *weights = fmax(*weights, 16 * count);
+            end += 28 * count / slices / c->update;
+        *weights = fmax(*weights, (8 + 8 / slices) * count);
         *after = fmax(*after, end);
         if (D > 1)
             *reduce = fmax(*reduce, 2 * (c->latency + (D - 1) / D * 4 * count * rate));
@@ -254,8 +255,11 @@ static found search_all(const problem *p)
                                      .ranks = p->request.ranks,
                                      .act = p->request.act};
             for (int size = 1; size <= 8; size *= 2) {
-                r.recipe =
-                    (nami_recipe){.positions = P, .waves = 1, .chunks = 1, .slices = 1};
+                r.recipe = (nami_recipe){.positions = P,
+                                         .waves = 1,
+                                         .chunks = 1,
+                                         .slices = 1,
+                                         .zero = p->request.zero};
                 assert_ok(nami_recipe_preset(&r.recipe, nami_preset_at(i)->name));
                 bool wave = r.recipe.placement == NAMI_PLACE_WAVE,
                      loop = r.recipe.placement == NAMI_PLACE_LOOPING;
@@ -329,6 +333,7 @@ static void test_exhaustive(void **state)
     for (int i = 0; i < 3; i++) {
         problem p;
         open_gpt(&p, ranks[i], 12, i != 1);
+        p.request.zero = i == 2;
         found f = compare(&p, "all memory");
         assert_true(f.candidates > 30 && f.full == 0);
         double need = f.bytes;
@@ -407,6 +412,7 @@ static void test_fragment(void **state)
     nami_advice *a = calloc(1, sizeof *a);
     open_gpt(&p, 4, 12, true);
     p.request.top = NAMI_ADVICE_MOST;
+    p.request.zero = true;
     assert_ok(nami_advise(&p.request, a));
     for (int i = 0; i < a->best.rows; i++) {
         const nami_advice_row *row = &a->best.row[i];
@@ -431,6 +437,7 @@ static void test_fragment(void **state)
         assert_int_equal(r.microbatches, row->recipe.microbatches);
         assert_int_equal(nami_recipe_stages(&r), nami_recipe_stages(&row->recipe));
         assert_int_equal(r.recompute, row->recipe.recompute);
+        assert_true(r.zero && row->recipe.zero);
         assert_int_equal(o.replicas, row->replicas);
         nami_option_release(&nami_pipeline_table, &o);
         nami_text_free(&text);
