@@ -81,4 +81,30 @@ want 0 $? "resnet20 from its export, 2 positions"
 nami 1 export i3/checkpoints/step-00000001.h5 i3.safetensors
 same i2.safetensors i3.safetensors "resnet20 after a step from a checkpoint and from its export"
 cmp -s i1.safetensors i2.safetensors && { echo "FAIL the step changed nothing"; failed=1; }
+
+# the other transformers, on two positions and on one
+awk '{ print $3, "went to mow " $7 "."; if (NR % 4 == 0) print "" }' text | head -n 400 >lines
+sh "$NAMI_SOURCE/input/vocabulary.sh" 60 lines >vocab.txt || failed=1
+"$NAMI_PROGRAM" import bert-text vocab.txt lines lines.h5 >import.out 2>&1 || { cat import.out; exit 1; }
+grep -v '^vocabulary' deck.ini >bert.ini
+for family in llama bert vit; do
+    case $family in
+    llama) as="deck.ini model.family=llama model.kv_heads=1" other=nanogpt ;;
+    bert) as="bert.ini model.family=bert data.train=lines.h5 data.valid=" other=torchvision ;;
+    vit) as="$images model.family=vit model.layers=3 model.width=32 model.heads=2 model.patch=8" other=nanogpt ;;
+    esac
+    # shellcheck disable=SC2086
+    nami 2 run $as run.directory=$family pipeline.schedule=hanayo pipeline.positions=2 train.steps=2
+    want 0 $? "2 steps of $family"
+    nami 1 export $family/checkpoints/step-00000002.h5 $family.safetensors
+    want 0 $? "export of $family" "arrays of family $family"
+    nami 1 export $family/checkpoints/step-00000002.h5 other.safetensors --layout "$other"
+    want 2 $? "$family in a layout of others" "family $family, which has"
+    # shellcheck disable=SC2086
+    nami 1 run $as run.directory=$family-one pipeline.schedule=dapple train.init=$family.safetensors train.steps=1 train.lr=0 \
+        train.min_lr=0 train.decay=0
+    want 0 $? "$family from its export"
+    nami 1 export $family-one/checkpoints/step-00000001.h5 one.safetensors
+    same one.safetensors $family.safetensors "parameters of $family"
+done
 exit $failed
