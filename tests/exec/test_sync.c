@@ -127,7 +127,7 @@ static void test_joint(void **state)
                  {"ref", NAMI_F32, 12, 4, NAMI_OPTIMIZER_SGD, 1e-5},
                  {"cpu", NAMI_F32, 24, 8, NAMI_OPTIMIZER_SGD, 1e-5}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (int d = 1; d <= size; d++) {
+        for (int d = size > 1 ? 2 : 1; d <= size; d++) {
             tiny_problem p = basis;
             p.backend = kinds[i].backend;
             p.act = kinds[i].act;
@@ -146,11 +146,9 @@ static void test_joint(void **state)
 static void test_apart(void **state)
 {
     (void)state;
-    if (size == 1)
+    if (size != 2)
         skip();
     tiny_way w = way("dapple", 1, size);
-    if (basis.micros % size != 0)
-        skip();
     synced = false;
     const tiny_outcome apart = tiny_run(world, &basis, &w);
     synced = true;
@@ -218,13 +216,14 @@ static void test_bits(void **state)
             continue;
         p.dropout = 0.1;
         p.clip = 1;
-        p.backend = "cpu";
         p.act = NAMI_F32;
         p.partials = p.micros;
-        check_bits(p, d, 1);
+        if (d < size || size == 2)
+            check_bits(p, d, 1);
+        p.backend = "cpu";
         p.act = NAMI_BF16;
         p.micros = p.partials = d; /* fewer micro-batches than positions */
-        check_bits(p, d, 3);
+        check_bits(p, d, 4);
     }
 }
 
@@ -267,7 +266,7 @@ static void test_samples(void **state)
     }
 }
 
-/* Without a flush: one position is plain training; several are as late with replicas as without. */
+/* Without a flush: one position is plain training. */
 static void test_window(void **state)
 {
     (void)state;
@@ -281,18 +280,35 @@ static void test_window(void **state)
     w.window = 2;
     const tiny_outcome want = tiny_reference(&p);
     tiny_poison = true;
-    tiny_outcome got = tiny_run(world, &p, &w);
-    check_close("ashpipe", &p, &got, &want, 1e-10);
-    p.micros = 2 * size;
-    p.partials = size;
-    w = way("pipedream", 1, size);
-    w.window = 2;
-    if (basis.batch % p.micros == 0) {
-        const tiny_outcome whole = join(p, size);
-        got = tiny_run(world, &p, &w);
-        check_close("pipedream", &p, &got, &whole, 1e-10);
-    }
+    const tiny_outcome got = tiny_run(world, &p, &w);
     tiny_poison = false;
+    check_close("ashpipe", &p, &got, &want, 1e-10);
+}
+
+/* Several positions have late weights; as late ones, and the same groups, when replicas divide micro-batches or have
+ * their own. */
+static void test_late(void **state)
+{
+    (void)state;
+    static int given[3][2] = {{2, 2}, {1, 3}, {3, 1}};
+    if (size != 4)
+        skip();
+    tiny_problem p = basis;
+    tiny_way w = way("pipedream", 2, 2);
+    p.partials = 2;
+    w.window = 2;
+    const tiny_outcome want = tiny_run(world, &p, &w);
+    joint = (struct joint){.replicas = 2, .units = p.micros / 2, .micro = 3};
+    p.micros /= 2;
+    p.partials = 1;
+    for (int i = 0; i < 3; i++) {
+        tiny_way divided = way("ashpipe", 2, 1);
+        divided.stage_replicas = (nami_ints){.item = given[i], .count = 2};
+        divided.window = 2;
+        const tiny_outcome got = tiny_run(world, &p, &divided);
+        check_close("divided", &p, &got, &want, 1e-10);
+    }
+    joint = (struct joint){0};
 }
 
 static nami_emu_options options;
@@ -308,23 +324,32 @@ static nami_status open_emu(const char *name, int threads, nami_dtype act,
         out);
 }
 
-/* A device whose memory is its own, with delays: the bits of the reference. */
+/* A device whose memory is its own, with delays: the bits of the reference. NAMI_TEST_LONG=1 tries many delays, and all
+ * ways. */
 static void test_emu(void **state)
 {
     (void)state;
+    const bool all = getenv("NAMI_TEST_LONG") != NULL;
     tiny_problem p = basis;
     p.act = NAMI_F32;
-    if (size % 2 != 0)
+    if (size != 2 && !(all && size == 4))
         skip();
     tiny_way w = way("zb-h1", size / 2, 2);
     const tiny_outcome want = tiny_run(world, &p, &w);
     assert_ok(nami_option_defaults(&nami_emu_option_table, &options));
     options.jitter = 1e-4;
-    options.seed = 7;
     tiny_open = open_emu;
-    const tiny_outcome got = tiny_run(world, &p, &w);
+    for (int i = 0; i < (all ? 40 : 1); i++) {
+        options.seed = i;
+        p.recompute = all && i % 3 == 1;
+        if (all)
+            w = ways[(size_t)i % (sizeof ways / sizeof *ways)];
+        w.positions = size / 2;
+        w.replicas = 2;
+        const tiny_outcome got = tiny_run(world, &p, &w);
+        assert_memory_equal(&got, &want, sizeof got);
+    }
     tiny_open = nami_backend_open;
-    assert_memory_equal(&got, &want, sizeof got);
 }
 
 /* What the layout says of itself. */
@@ -356,11 +381,11 @@ int main(int argc, char **argv)
     tiny_other = net;
     tiny_source = read_images;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_joint),   cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_one),     cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_copies),  cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_window),  cmocka_unit_test(test_emu),
-        cmocka_unit_test(test_promise),
+        cmocka_unit_test(test_joint),  cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_one),    cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_copies), cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_window), cmocka_unit_test(test_late),
+        cmocka_unit_test(test_emu),    cmocka_unit_test(test_promise),
     };
     return mpi_test_close(cmocka_run_group_tests(tests, NULL, NULL));
 }

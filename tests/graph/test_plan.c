@@ -2,7 +2,7 @@
 /* test_plan.c - plans of random graphs against a naive tape.
  *
  * Operators of the test's own read different things in their passes (input, output, saved, only dout), add or cannot
- * add, or pass gradients through. Each random graph is a chain of blocks. Run as fused, split, recomputed and cut into
+ * add, pass gradients through, or sum numbers over replicas on the way. Each random graph is a chain of blocks. Run as fused, split, recomputed and cut into
  * a chain of graphs, in poisoned memory of exactly the planned sizes between canaries, every way must give the
  * same bits, and these must agree with a tape that keeps everything.
  */
@@ -19,7 +19,8 @@ enum {
     BLOCKS = 4,
     NODES = 40,
     VALUES = 90,
-    CASES = 150
+    CASES = 150,
+    REPLICAS = 3 /* all with the same samples */
 };
 
 /* Every operator is elementwise on [B,T] f64; a parameter has one element. */
@@ -34,6 +35,8 @@ static nami_status prepare(nami_node *n, const nami_bind *shapes)
     assert_true(n->op->adds || (!shapes->add[0] && !shapes->add[1]));
     n->prepared[NAMI_FORWARD] = &with_scratch;
     n->prepared[NAMI_BACKWARD_INPUT] = shapes->train ? &with_scratch : NULL;
+    n->prepared[NAMI_FORWARD_OWN] = n->prepared[NAMI_BACKWARD_OWN] =
+        n->op->shared ? &with_scratch : NULL;
     return NAMI_OK;
 }
 
@@ -110,6 +113,51 @@ static void tanh_bi(const nami_node *n, const nami_bind *b)
     }
 }
 
+/* Less the mean over all replicas. */
+static int64_t centre_shared(const nami_node *n, const nami_bind *shapes)
+{
+    (void)n;
+    return shapes->together > 0 ? 1 : 0;
+}
+
+static void leave_sum(const nami_bind *b, const double *x)
+{
+    use_scratch(b);
+    *b->shared = 0;
+    for (int i = 0; i < N; i++)
+        *b->shared += x[i];
+}
+
+static void centre_f_own(const nami_node *n, const nami_bind *b)
+{
+    (void)n;
+    leave_sum(b, data(&b->in[0]));
+}
+
+static void centre_bi_own(const nami_node *n, const nami_bind *b)
+{
+    (void)n;
+    leave_sum(b, data(&b->dout));
+}
+
+static void centre_f(const nami_node *n, const nami_bind *b)
+{
+    (void)n;
+    use_scratch(b);
+    for (int i = 0; i < N; i++)
+        data(&b->out)[i] =
+            data(&b->in[0])[i] - *b->shared / (double)(TIME * b->together);
+}
+
+static void centre_bi(const nami_node *n, const nami_bind *b)
+{
+    (void)n;
+    use_scratch(b);
+    for (int i = 0; i < N; i++)
+        data(&b->din[0])[i] = sum_so_far(b, 0, i) + data(&b->dout)[i] -
+                              *b->shared / (double)(TIME * b->together);
+}
+
 static void plus_f(const nami_node *n, const nami_bind *b)
 {
     (void)n;
@@ -176,6 +224,15 @@ static const nami_op hyperbolic = {.name = "tanh",
                                    .prepare = prepare,
                                    .forward = tanh_f,
                                    .backward_input = tanh_bi};
+static const nami_op centre = {.name = "centre",
+                               .bi_reads = NAMI_READ_DOUT,
+                               .adds = true,
+                               .shared = centre_shared,
+                               .forward_own = centre_f_own,
+                               .backward_own = centre_bi_own,
+                               .prepare = prepare,
+                               .forward = centre_f,
+                               .backward_input = centre_bi};
 static const nami_op plus = {
     .name = "plus", .passes = plus_passes, .prepare = prepare, .forward = plus_f};
 static const nami_op times = {.name = "times",
@@ -225,13 +282,13 @@ static void add_node(net *t, uint64_t *key, const nami_op *op, int block, int fi
 /* Blocks of one to seven nodes; the last node of a block does not read its output, which may be sent away. */
 static net random_net(uint64_t *key)
 {
-    static const nami_op *const kinds[] = {&scale, &sine,  &hyperbolic,
-                                           &plus,  &times, &plus};
+    static const nami_op *const kinds[] = {&scale, &sine, &hyperbolic, &plus,
+                                           &times, &plus, &centre};
     net t = {.nodes = 0};
     for (int block = 0; block < BLOCKS; block++) {
         int first = t.border[block] = t.nodes, inner = draw(key, 0, 6);
         for (int k = 0; k < inner; k++) {
-            const nami_op *op = kinds[draw(key, 0, 5)];
+            const nami_op *op = kinds[draw(key, 0, 6)];
             bool binary = op == &plus || op == &times;
             add_node(&t, key, binary && t.nodes == first ? &sine : op, block, first);
         }
@@ -246,6 +303,14 @@ typedef struct result {
     double loss[BATCH], dinput[N], dparam[NODES];
 } result;
 
+static double mean(const double *x)
+{
+    double sum = 0;
+    for (int e = 0; e < N; e++)
+        sum += x[e];
+    return sum / N;
+}
+
 /* The tape: every value, every gradient, plain chain rule. */
 static result tape(const net *t, const double *input, double factor)
 {
@@ -257,6 +322,7 @@ static result tape(const net *t, const double *input, double factor)
         for (int e = 0; e < N; e++) {
             double a = x[t->a[i]][e], b = t->b[i] < 0 ? 0 : x[t->b[i]][e];
             x[i + 1][e] = t->op[i] == &scale        ? t->param[t->use[i]] * a
+                          : t->op[i] == &centre     ? a - mean(x[t->a[i]])
                           : t->op[i] == &sine       ? sin(a)
                           : t->op[i] == &hyperbolic ? tanh(a)
                           : t->op[i] == &plus       ? a + b
@@ -270,6 +336,7 @@ static result tape(const net *t, const double *input, double factor)
         for (int e = 0; e < N; e++) {
             double a = x[t->a[i]][e], d = g[i + 1][e], y = x[i + 1][e];
             g[t->a[i]][e] += t->op[i] == &scale        ? t->param[t->use[i]] * d
+                             : t->op[i] == &centre     ? d - mean(g[i + 1])
                              : t->op[i] == &sine       ? cos(a) * d
                              : t->op[i] == &hyperbolic ? (1 - y * y) * d
                              : t->op[i] == &plus       ? d
@@ -309,6 +376,7 @@ static nami_graph *build(const net *t, nami_backend *b, int first, int last)
         output = -1;
     }
     nami_graph_ends(g, input, output, -1);
+    nami_graph_share(g, (int64_t)REPLICAS * BATCH);
     return g;
 }
 
@@ -380,6 +448,12 @@ static void walk(stage *s, nami_walk_kind kind)
     poison(s->call.transient, nami_graph_bytes(s->graph)->transient);
     nami_walk_begin(&w, s->graph, kind, &s->call);
     while (nami_walk_next(&w)) {
+        int64_t count;
+        double *shared = nami_walk_shared(&w, &count);
+        assert_int_equal(count, shared ? 1 : 0);
+        assert_in_range(count, 0, nami_graph_shared(s->graph));
+        if (shared)
+            *shared *= REPLICAS;
     }
 }
 
