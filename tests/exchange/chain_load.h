@@ -3,6 +3,8 @@
 #ifndef TESTS_EXCHANGE_CHAIN_LOAD_H
 #define TESTS_EXCHANGE_CHAIN_LOAD_H
 
+#include "nami_test.h"
+
 #include "exchange/exchange.h"
 #include "model/chain.h"
 
