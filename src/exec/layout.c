@@ -339,8 +339,10 @@ bool nami_layout_exact(const nami_layout *l, char buf[256])
     if (l->shares && D > 1) {
         snprintf(buf, 256,
                  "batch norm takes %d micro-batches of %d replicas together: results "
-                 "are those of %d replicas, in bits whatever the schedule",
-                 D, D, D);
+                 "are those of %d replicas, %s",
+                 D, D, D,
+                 l->train.place.copies > 1 ? "with two copies of the model to rounding"
+                                           : "in bits whatever the schedule");
         return false;
     }
     if (l->train.place.copies > 1) {

@@ -367,7 +367,12 @@ static void test_promise(void **state)
     assert_non_null(strstr(text, "4 micro-batches of 4 replicas together"));
     assert_int_equal(nami_layout_together(&l, 0), 12);
     nami_layout_free(&l);
-    w.replicas = 1;
+    w = way("chimera", 2, 4);
+    assert_ok(tiny_layout(&p, &w, m, &l));
+    assert_false(nami_layout_exact(&l, text));
+    assert_non_null(strstr(text, "with two copies of the model to rounding"));
+    nami_layout_free(&l);
+    w = way("dapple", 1, 1);
     assert_ok(tiny_layout(&p, &w, m, &l));
     assert_true(nami_layout_exact(&l, text));
     assert_int_equal(nami_layout_together(&l, 0), 0);
