@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* profile.c - nami profile: measure blocks and links, print them, write them as a file for nami plan. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "cli/deck.h"
@@ -57,23 +55,6 @@ static void warn_shared(const nami_model *m)
                      m->param[i].name);
 }
 
-/* Written whole or not at all. */
-static nami_status write_file(const char *path, const nami_text *text)
-{
-    char *fresh = nami_strf("%s.tmp", path);
-    FILE *f = fopen(fresh, "w");
-    bool good = f != NULL && fwrite(text->data, 1, text->length, f) == text->length;
-    good = f != NULL && fclose(f) == 0 && good;
-    good = good && rename(fresh, path) == 0;
-    nami_status status =
-        good ? NAMI_OK
-             : nami_fail(NAMI_EENV, "%s cannot be written: %s", path, strerror(errno));
-    if (!good)
-        (void)remove(fresh);
-    nami_free(fresh);
-    return status;
-}
-
 static nami_status tell(const nami_profile_flags *f, const nami_settings *s, int ranks,
                         const nami_chain *c)
 {
@@ -85,7 +66,7 @@ static nami_status tell(const nami_profile_flags *f, const nami_settings *s, int
     nami_text_add(&text, "# nami profile: %d ranks, backend %s, %s\n", ranks,
                   nami_settings_backend(s), nami_dtype_name(nami_settings_dtype(s)));
     nami_chain_write(c, &text);
-    nami_status status = write_file(f->output, &text);
+    nami_status status = nami_file_replace(f->output, text.data, text.length);
     if (status == NAMI_OK)
         nami_print("\nwritten to %s\n", f->output);
     nami_text_free(&text);

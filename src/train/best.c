@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* best.c - which checkpoint had the best evaluation: file checkpoints/best, "step-00000938.h5 0.1095". */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "train/inner.h"
@@ -62,19 +62,10 @@ bool nami_run_best_note(nami_run *run)
 nami_status nami_run_best_write(const nami_run *run)
 {
     char *path = nami_strf("%s/best", run->checkpoints);
-    char *fresh = nami_strf("%s.new", path);
     char *line = nami_strf("step-%08lld.h5 %.17g\n", (long long)run->best.step,
                            run->best.measure);
-    nami_status status = NAMI_OK;
-    FILE *file = fopen(fresh, "w");
-    bool good = file && fputs(line, file) >= 0;
-    if (file && fclose(file))
-        good = false;
-    if (!good || rename(fresh, path))
-        status =
-            nami_fail(NAMI_EENV, "%s cannot be written: %s", path, strerror(errno));
+    nami_status status = nami_file_replace(path, line, strlen(line));
     nami_free(line);
-    nami_free(fresh);
     nami_free(path);
     return status == NAMI_OK ? nami_store_sync_directory(run->checkpoints) : status;
 }

@@ -2,12 +2,11 @@
 /* report.c - report.json and timeline.svg: what a run cost, measured beside predicted. */
 #include "train/report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -65,19 +64,7 @@ static double planned(const nami_run *run)
 nami_status nami_run_write(const nami_run *run, const char *name, const nami_text *text)
 {
     char *path = nami_strf("%s/%s", run->settings->run.directory, name);
-    char *fresh = nami_strf("%s.new", path);
-    nami_status status = NAMI_OK;
-    FILE *file = fopen(fresh, "w");
-    bool good =
-        file && fwrite(nami_text_get(text), 1, text->length, file) == text->length;
-    if (file && fclose(file))
-        good = false;
-    if (!good || rename(fresh, path)) {
-        status =
-            nami_fail(NAMI_EENV, "%s cannot be written: %s", path, strerror(errno));
-        (void)unlink(fresh);
-    }
-    nami_free(fresh);
+    nami_status status = nami_file_replace(path, nami_text_get(text), text->length);
     nami_free(path);
     return status;
 }
