@@ -3,10 +3,9 @@
  * padding that nothing depends on. */
 #include <math.h>
 
-#include "base/rng.h"
-#include "chain.h"
 #include "model/family.h"
 #include "nami_test.h"
+#include "ways.h"
 
 static nami_model *make(bool tied, double dropout, int64_t width, int64_t vocabulary)
 {
@@ -111,94 +110,18 @@ static void test_refusals(void **state)
     nami_model_free(m);
 }
 
-static void check_gradient(double dropout, uint64_t seed)
-{
-    nami_model *m = make(dropout > 0, dropout, 6, 7);
-    const int cut[] = {0, m->blocks};
-    chain c;
-    chain_open(&c, m,
-               &(chain_options){.backend = "ref",
-                                .act = NAMI_F64,
-                                .batch = 3,
-                                .time = 7,
-                                .micro = 1,
-                                .stages = 1,
-                                .cut = cut,
-                                .seed = seed});
-    chain_spread(&c);
-    chain_tokens(&c, seed);
-    chain_forward(&c);
-    chain_backward(&c);
-    chain_assert_differences(&c, 1);
-    chain_close(&c);
-    nami_model_free(m);
-}
-
 static void test_gradient(void **state)
 {
     (void)state;
     uint64_t seed = nami_test_seed(13);
-    check_gradient(0, seed);
-    check_gradient(0.25, seed + 1);
+    ways_gradient(make(false, 0, 6, 7), 3, 7, 0, seed);
+    ways_gradient(make(true, 0.25, 6, 7), 3, 7, 0, seed + 1);
 }
 
-static const int whole[] = {0, 6}, everywhere[] = {0, 1, 2, 3, 4, 5, 6},
-                 some[] = {0, 2, 5, 6};
-
-/* Open one step of two micro-batches. */
-static void begin(chain *c, const nami_model *m, const char *backend, nami_dtype act,
-                  int way)
-{
-    static const struct {
-        const int *cut;
-        int stages;
-    } cuts[] = {{whole, 1}, {everywhere, 6}, {some, 3}};
-    chain_open(c, m,
-               &(chain_options){.backend = backend,
-                                .act = act,
-                                .batch = 3,
-                                .time = 11,
-                                .micro = 2,
-                                .stages = cuts[way / 4].stages,
-                                .cut = cuts[way / 4].cut,
-                                .split = way & 1,
-                                .recompute = way & 2,
-                                .seed = 42});
-    chain_tokens(c, 7);
-    c->step = 5;
-    c->first_sample = 60;
-}
-
-/* ln V + ln 2 at the start, and gradients that are not all zero. */
-static void check_sane(const chain *c)
-{
-    double norm = 0, uniform = log((double)c->model->options.vocabulary) + log(2);
-    for (int p = 0; p < c->model->params; p++)
-        for (int64_t e = 0; e < chain_count(c, p); e++)
-            norm += pow(chain_grad(c, p, e), 2);
-    assert_true(fabs(chain_loss(c) - uniform) < 0.1 * uniform);
-    assert_true(norm > 1e-4 && norm < 1e4);
-}
-
-/* Twelve ways: whole, cut at every block, cut in three; fused or split; kept or recomputed. */
+/* ln V + ln 2 at the start. */
 static void check_ways(const char *backend, nami_dtype act, double dropout)
 {
-    nami_model *m = make(dropout > 0, dropout, 24, 37);
-    chain first, other;
-    for (int way = 0; way < 12; way++) {
-        chain *c = way == 0 ? &first : &other;
-        begin(c, m, backend, act, way);
-        chain_forward(c);
-        chain_backward(c);
-        if (way == 0) {
-            check_sane(c);
-            continue;
-        }
-        chain_assert_equal(&first, &other);
-        chain_close(&other);
-    }
-    chain_close(&first);
-    nami_model_free(m);
+    ways_check(make(dropout > 0, dropout, 24, 37), backend, act, log(37) + log(2));
 }
 
 static void test_ways(void **state)
@@ -216,10 +139,10 @@ static void test_padding(void **state)
     (void)state;
     nami_model *m = make(true, 0.2, 24, 37);
     chain a, b;
-    begin(&a, m, "cpu", NAMI_F32, 8);
+    ways_begin(&a, m, "cpu", NAMI_F32, 8);
     chain_forward(&a);
     chain_backward(&a);
-    begin(&b, m, "cpu", NAMI_F32, 8);
+    ways_begin(&b, m, "cpu", NAMI_F32, 8);
     for (int i = 0; i < 6; i++) {
         int32_t *word = b.token + 23 * i;
         for (int t = word[22]; t < 11; t++) {
@@ -244,10 +167,10 @@ static void test_order(void **state)
     (void)state;
     nami_model *m = make(true, 0.2, 24, 37);
     chain a, b;
-    begin(&a, m, "ref", NAMI_F64, 8);
+    ways_begin(&a, m, "ref", NAMI_F64, 8);
     chain_forward(&a);
     chain_backward(&a);
-    begin(&b, m, "ref", NAMI_F64, 8);
+    ways_begin(&b, m, "ref", NAMI_F64, 8);
     for (int i = 0; i < 6; i++)
         for (int k = 0; k < 6; k += 3) { /* the first becomes the last */
             int32_t *slot = b.target + 7 * i + k, last = slot[2];

@@ -2,10 +2,9 @@
 /* test_gpt.c - the whole GPT, and Llama: gradient by finite differences; the same bits however it is cut, split, recomputed. */
 #include <math.h>
 
-#include "base/rng.h"
-#include "chain.h"
 #include "model/family.h"
 #include "nami_test.h"
+#include "ways.h"
 
 static nami_model *make(const nami_family *family, bool tied, bool bias, double dropout,
                         int64_t width, int64_t vocabulary)
@@ -28,97 +27,22 @@ static nami_model *make(const nami_family *family, bool tied, bool bias, double 
     return m;
 }
 
-/* Central differences of every parameter's elements (each `stride`-th) against the backward pass. */
-static void check_gradient(nami_model *m, uint64_t seed)
-{
-    const int cut[] = {0, m->blocks};
-    chain c;
-    chain_open(&c, m,
-               &(chain_options){.backend = "ref",
-                                .act = NAMI_F64,
-                                .batch = 2,
-                                .time = 5,
-                                .micro = 1,
-                                .stages = 1,
-                                .cut = cut,
-                                .seed = seed});
-    chain_spread(&c);
-    chain_tokens(&c, seed);
-    c.step = 3;
-    chain_forward(&c);
-    chain_backward(&c);
-    chain_assert_differences(&c, 1);
-    chain_close(&c);
-    nami_model_free(m);
-}
-
 static void test_gradient(void **state)
 {
     (void)state;
     uint64_t seed = nami_test_seed(11);
-    check_gradient(make(&nami_family_gpt, true, true, 0, 6, 7), seed);
-    check_gradient(make(&nami_family_gpt, false, false, 0.25, 6, 7), seed);
-    check_gradient(make(&nami_family_llama, true, false, 0, 6, 7), seed);
-    check_gradient(make(&nami_family_llama, false, false, 0.25, 6, 7), seed);
-    check_gradient(make(&nami_family_template, false, true, 0, 5, 7), seed);
+    ways_gradient(make(&nami_family_gpt, true, true, 0, 6, 7), 2, 5, 3, seed);
+    ways_gradient(make(&nami_family_gpt, false, false, 0.25, 6, 7), 2, 5, 3, seed);
+    ways_gradient(make(&nami_family_llama, true, false, 0, 6, 7), 2, 5, 3, seed);
+    ways_gradient(make(&nami_family_llama, false, false, 0.25, 6, 7), 2, 5, 3, seed);
+    ways_gradient(make(&nami_family_template, false, true, 0, 5, 7), 2, 5, 3, seed);
 }
 
-/* A loss of ln V at the start, and gradients that are not all zero. */
-static void check_sane(const chain *c)
-{
-    double norm = 0, uniform = log((double)c->model->options.vocabulary);
-    for (int p = 0; p < c->model->params; p++)
-        for (int64_t e = 0; e < chain_count(c, p); e++)
-            norm += pow(chain_grad(c, p, e), 2);
-    assert_true(fabs(chain_loss(c) - uniform) < 0.1 * uniform);
-    assert_true(norm > 1e-4 && norm < 1e4);
-}
-
-static const int whole[] = {0, 6}, everywhere[] = {0, 1, 2, 3, 4, 5, 6},
-                 some[] = {0, 2, 5, 6};
-
-/* Run one step of two micro-batches. */
-static void run(chain *c, const nami_model *m, const char *backend, nami_dtype act,
-                int way)
-{
-    static const struct {
-        const int *cut;
-        int stages;
-    } cuts[] = {{whole, 1}, {everywhere, 6}, {some, 3}};
-    chain_open(c, m,
-               &(chain_options){.backend = backend,
-                                .act = act,
-                                .batch = 3,
-                                .time = 11,
-                                .micro = 2,
-                                .stages = cuts[way / 4].stages,
-                                .cut = cuts[way / 4].cut,
-                                .split = way & 1,
-                                .recompute = way & 2,
-                                .seed = 42});
-    chain_tokens(c, 7);
-    c->step = 5;
-    c->first_sample = 60;
-    chain_forward(c);
-    chain_backward(c);
-}
-
-/* Twelve ways: whole, cut at every block, cut in three; fused or split; kept or recomputed. */
+/* A loss of ln V at the start. */
 static void check_ways(const nami_family *family, const char *backend, nami_dtype act,
                        bool tied, double dropout)
 {
-    nami_model *m = make(family, tied, tied, dropout, 24, 37);
-    chain first, other;
-    assert_int_equal(m->blocks, 6);
-    run(&first, m, backend, act, 0);
-    check_sane(&first);
-    for (int way = 1; way < 12; way++) {
-        run(&other, m, backend, act, way);
-        chain_assert_equal(&first, &other);
-        chain_close(&other);
-    }
-    chain_close(&first);
-    nami_model_free(m);
+    ways_check(make(family, tied, tied, dropout, 24, 37), backend, act, log(37));
 }
 
 static void test_ways_ref(void **state)
@@ -149,8 +73,8 @@ static void test_masks(void **state)
     (void)state;
     nami_model *m = make(&nami_family_gpt, true, true, 0.2, 24, 37);
     chain a, b;
-    run(&a, m, "ref", NAMI_F32, 0);
-    run(&b, m, "ref", NAMI_F32, 0);
+    ways_run(&a, m, "ref", NAMI_F32, 0);
+    ways_run(&b, m, "ref", NAMI_F32, 0);
     for (int change = 0; change < 4; change++) {
         b.step = 5 + (change == 1);
         b.first_sample = 60 + (change == 2);
@@ -172,8 +96,8 @@ static void test_evaluate(void **state)
     nami_model *m = make(&nami_family_gpt, true, true, 0.2, 24, 37);
     nami_model *plain = make(&nami_family_gpt, true, true, 0, 24, 37);
     chain a, b;
-    run(&a, plain, "ref", NAMI_F32, 0);
-    run(&b, m, "ref", NAMI_F32, 0);
+    ways_run(&a, plain, "ref", NAMI_F32, 0);
+    ways_run(&b, m, "ref", NAMI_F32, 0);
     nami_graph *g;
     assert_ok(nami_model_graph(m, 0, 6, b.backend, NAMI_F32, 3, 11, &g));
     assert_ok(nami_graph_plan(g, false, false, false));

@@ -3,10 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rng.h"
-#include "chain.h"
 #include "family.h"
 #include "nami_test.h"
+#include "ways.h"
 
 /* What a deck gives: all keys as they are, but for these. */
 static nami_model_options vit(int64_t size, int64_t patch, int64_t layers,
@@ -129,36 +128,13 @@ static void check_gradient(double dropout, uint64_t seed)
 {
     nami_model_options o = vit(8, 4, 1, 6, 2);
     nami_model *m;
-    chain c;
     o.image_channels = 2;
     o.image_height = 12;
     o.classes = 5;
     o.mlp_width = 7;
     o.label_smoothing = dropout;
     assert_ok(nami_model_new(&o, dropout, &m));
-    const int cut[] = {0, m->blocks};
-    chain_open(&c, m,
-               &(chain_options){.backend = "ref",
-                                .act = NAMI_F64,
-                                .batch = 2,
-                                .time = 1,
-                                .micro = 1,
-                                .stages = 1,
-                                .cut = cut,
-                                .seed = seed});
-    for (int p = 0; p < m->params; p++) /* all away from 0 */
-        for (int64_t e = 0; e < chain_count(&c, p); e++)
-            chain_set(c.wide, c.param[p], e,
-                      chain_get(c.wide, c.param[p], e) +
-                          0.3 * nami_normal(99 + (uint64_t)p, (uint64_t)e));
-    chain_pack(&c);
-    chain_tokens(&c, seed);
-    c.step = 3;
-    chain_forward(&c);
-    chain_backward(&c);
-    chain_assert_differences(&c, 1);
-    chain_close(&c);
-    nami_model_free(m);
+    ways_gradient(m, 2, 1, 3, seed);
 }
 
 static void test_gradient(void **state)
