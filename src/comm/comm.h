@@ -19,7 +19,8 @@ typedef struct nami_comm nami_comm;
 /* Start MPI, set the abort hook and the log's rank.
  *
  * Collective. Detects N singletons started by another MPI's launcher (PMI_SIZE, OMPI_COMM_WORLD_SIZE,
- * SLURM_NTASKS say more than MPI's size): NAMI_EENV with that explanation. */
+ * SLURM_NTASKS say more than MPI's size): NAMI_EENV with that explanation. Sets OMPI_MCA_mpi_yield_when_idle to 0
+ * unless it is set. */
 nami_status nami_comm_open(int *argc, char ***argv, nami_comm **out);
 void nami_comm_close(nami_comm *c); /* Collective; NULL allowed. Ends MPI. */
 

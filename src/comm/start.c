@@ -128,6 +128,9 @@ nami_status nami_comm_open(int *argc, char ***argv, nami_comm **out)
 {
     int level = 0;
     *out = NULL;
+    /* With more ranks than cores Open MPI would give the core away in every call, also in those that only ask; our own
+     * waits sleep. */
+    setenv("OMPI_MCA_mpi_yield_when_idle", "0", 0);
     if (MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return nami_fail(NAMI_EENV, "MPI does not start: %s", nami_comm_version());
     nami_die_hook(abort_all);
