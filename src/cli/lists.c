@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const nami_lists_weights[] = {"preset",   "flush",   "stash",
-                                          "vertical", "2bw",     "newest",
-                                          "predict",  "grouped", NULL};
-const char *const nami_lists_splits[] = {"preset", "microbatch", "sample", NULL};
-
 nami_status nami_lists_recipe(const nami_lists_flags *f, nami_recipe *out)
 {
     nami_recipe r = {.positions = (int)f->positions,

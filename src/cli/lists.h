@@ -4,6 +4,7 @@
 #define NAMI_CLI_LISTS_H
 
 #include "base/option.h"
+#include "sched/options.h"
 #include "sched/schedule.h"
 
 /* Which schedule. */
@@ -15,9 +16,6 @@ typedef struct nami_lists_flags {
     int64_t per_update; /* without a flush */
     nami_ints stage_replicas, depth, stage_recompute;
 } nami_lists_flags;
-
-extern const char *const nami_lists_weights[]; /* for a CHOICE */
-extern const char *const nami_lists_splits[];
 
 /* Rows of an option table for a struct of `type` with the field `name` of the above. */
 #define NAMI_LISTS_ROWS(type, name)                                                    \
@@ -45,7 +43,7 @@ extern const char *const nami_lists_splits[];
          .kind = NAMI_OPTION_CHOICE,                                                   \
          .offset = offsetof(type, name.weights),                                       \
          .fallback = "preset",                                                         \
-         .choices = nami_lists_weights,                                                \
+         .choices = nami_weights_choices,                                              \
          .help = "which version of the weights an action reads; all but flush update " \
                  "without waiting"},                                                   \
         {.key = "per-update",                                                          \
@@ -59,7 +57,7 @@ extern const char *const nami_lists_splits[];
          .kind = NAMI_OPTION_CHOICE,                                                   \
          .offset = offsetof(type, name.split),                                         \
          .fallback = "preset",                                                         \
-         .choices = nami_lists_splits,                                                 \
+         .choices = nami_split_choices,                                                \
          .help = "how work is divided over the ranks of a position"},                  \
         {.key = "stage-replicas",                                                      \
          .kind = NAMI_OPTION_INTS,                                                     \

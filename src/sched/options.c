@@ -8,9 +8,10 @@
 
 static const char *const placements[] = {"preset", "linear",        "looping",
                                          "wave",   "bidirectional", NULL};
-static const char *const weights[] = {"preset", "flush",   "stash",   "vertical", "2bw",
-                                      "newest", "predict", "grouped", NULL};
-static const char *const splits[] = {"preset", "microbatch", "sample", NULL};
+const char *const nami_weights_choices[] = {"preset",   "flush",   "stash",
+                                            "vertical", "2bw",     "newest",
+                                            "predict",  "grouped", NULL};
+const char *const nami_split_choices[] = {"preset", "microbatch", "sample", NULL};
 
 #define FIELD(name) offsetof(nami_pipeline_options, name)
 static const nami_option rows[] = {
@@ -112,7 +113,7 @@ static const nami_option rows[] = {
      .kind = NAMI_OPTION_CHOICE,
      .offset = FIELD(weights),
      .fallback = "preset",
-     .choices = weights,
+     .choices = nami_weights_choices,
      .help = "Which version of the weights an action reads. flush: one, updated behind "
              "the whole step. The others update without waiting (asynchronous): stash "
              "(a backward reads what its forward read), vertical (all stages read what "
@@ -122,7 +123,7 @@ static const nami_option rows[] = {
      .kind = NAMI_OPTION_CHOICE,
      .offset = FIELD(split),
      .fallback = "preset",
-     .choices = splits,
+     .choices = nami_split_choices,
      .help = "How a step is divided over the replicas of a position: whole "
              "micro-batches, or the samples of each micro-batch (sample), which takes "
              "any stage_replicas."},

@@ -28,6 +28,9 @@ typedef struct nami_pipeline_options {
 
 extern const nami_option_table nami_pipeline_table;
 
+/* Of a CHOICE: 0 as the named schedule has it, else 1 + nami_weights, 1 + nami_split. */
+extern const char *const nami_weights_choices[], *const nami_split_choices[];
+
 /* The recipe of one pipeline on `ranks` ranks: M / D micro-batches a step (M with split = sample); without a flush a
  * whole window of them. The recipe borrows names and lists from `o`.
  *
