@@ -4,24 +4,11 @@
  * NAMI_TEST_LONG=1 tries hundreds of seeds. */
 #define TINY_TIME 8 /* two slices */
 #include "tiny.h"
+#include "tiny_emu.h"
 
 #include <math.h>
 
-#include "backend/emu/options.h"
 #include "exec/route.h"
-
-static nami_emu_options options;
-
-static nami_status open_emu(const char *name, int threads, nami_dtype act,
-                            nami_backend **out)
-{
-    (void)name;
-    return nami_backend_open_with(
-        "emu",
-        &(nami_backend_config){
-            .threads = threads, .act = act, .number = (uint64_t)rank, .emu = &options},
-        out);
-}
 
 static const tiny_problem basis = {.backend = "ref",
                                    .act = NAMI_F32,
@@ -84,7 +71,7 @@ static bool same(const tiny_problem *p, const tiny_way *w, const tiny_outcome *w
         good = good && close_to(got.loss[i], want->loss[i]);
     if (!good)
         print_error("rank %d: %s P %d D %d seed %lld: loss %a, expected %a\n", rank,
-                    w->schedule, w->positions, w->replicas, (long long)options.seed,
+                    w->schedule, w->positions, w->replicas, (long long)tiny_emu.seed,
                     got.loss[p->steps - 1], want->loss[p->steps - 1]);
     assert_true(good);
     return true;
@@ -106,8 +93,8 @@ static tiny_outcome reference(const tiny_problem *p)
 {
     tiny_open = nami_backend_open;
     const tiny_outcome want = tiny_reference(p);
-    tiny_open = open_emu;
-    assert_ok(nami_option_defaults(&nami_emu_option_table, &options));
+    tiny_open = tiny_emu_open;
+    assert_ok(nami_option_defaults(&nami_emu_option_table, &tiny_emu));
     return want;
 }
 
@@ -117,8 +104,8 @@ static void test_equal(void **state)
     tiny_problem p = basis;
     tiny_outcome want = reference(&p);
     assert_in_range(all_ways(&p, &want), 9, 1000);
-    options.copy_latency = 50e-6; /* messages take their time on the device, too */
-    options.copy_bandwidth = 1e8;
+    tiny_emu.copy_latency = 50e-6; /* messages take their time on the device, too */
+    tiny_emu.copy_bandwidth = 1e8;
     p.recompute = true;
     p.tied = false;
     p.partials = 4;
@@ -136,7 +123,7 @@ static void test_cpu(void **state)
     tiny_problem p = basis;
     p.backend = "cpu";
     tiny_outcome want = reference(&p);
-    options.delegate = 1;
+    tiny_emu.delegate = 1;
     assert_in_range(all_ways(&p, &want), 9, 1000);
 }
 
@@ -151,9 +138,9 @@ static void test_seeds(void **state)
     const tiny_outcome want = reference(&p);
     int runs_of[3] = {0}; /* one copy, two copies, token slices */
     for (int s = 0; s < seeds; s++) {
-        options.seed = first + s;
+        tiny_emu.seed = first + s;
         sliced = s % 2 == 1;
-        options.jitter = s % 3 == 0 ? 10e-6 : s % 3 == 1 ? 40e-6 : 150e-6;
+        tiny_emu.jitter = s % 3 == 0 ? 10e-6 : s % 3 == 1 ? 40e-6 : 150e-6;
         for (int i = 0; i < nami_presets_with_flush(); i++) {
             const int d = (s + i) % 2 == 0 && size % 2 == 0 ? 2 : 1;
             const tiny_way w = way_of(nami_preset_at(i)->name, d);

@@ -7,8 +7,7 @@
 #define TINY_TIME 1 /* one class a sample */
 #include "family.h"
 #include "tiny.h"
-
-#include "backend/emu/options.h"
+#include "tiny_emu.h"
 
 #include <math.h>
 
@@ -311,19 +310,6 @@ static void test_late(void **state)
     joint = (struct joint){0};
 }
 
-static nami_emu_options options;
-
-static nami_status open_emu(const char *name, int threads, nami_dtype act,
-                            nami_backend **out)
-{
-    (void)name;
-    return nami_backend_open_with(
-        "emu",
-        &(nami_backend_config){
-            .threads = threads, .act = act, .number = (uint64_t)rank, .emu = &options},
-        out);
-}
-
 /* A device whose memory is its own, with delays: the bits of the reference. NAMI_TEST_LONG=1 tries many delays, and all
  * ways. */
 static void test_emu(void **state)
@@ -336,11 +322,11 @@ static void test_emu(void **state)
         skip();
     tiny_way w = way("zb-h1", size / 2, 2);
     const tiny_outcome want = tiny_run(world, &p, &w);
-    assert_ok(nami_option_defaults(&nami_emu_option_table, &options));
-    options.jitter = 1e-4;
-    tiny_open = open_emu;
+    assert_ok(nami_option_defaults(&nami_emu_option_table, &tiny_emu));
+    tiny_emu.jitter = 1e-4;
+    tiny_open = tiny_emu_open;
     for (int i = 0; i < (all ? 40 : 1); i++) {
-        options.seed = i;
+        tiny_emu.seed = i;
         p.recompute = all && i % 3 == 1;
         if (all)
             w = ways[(size_t)i % (sizeof ways / sizeof *ways)];
